@@ -300,6 +300,28 @@ def open_concats(count: int):
     return g.model([info("x", ["n", "s"])], [info(x, ["n", f"s{count}"])])
 
 
+def resizes(count: int, mode: str, scales: list[float]):
+    """What lies between elements that lie between elements, at open sizes."""
+    g = Graph()
+    x, sizes = "x", ["n", 4, "h", "w"]
+    for _ in range(count):
+        x = g.op("Resize", x, "", g.constant([1, 1, *scales], np.float32), mode=mode)
+    return g.model([info("x", sizes)], [info(x, [f"y{i}" for i in range(len(sizes))])], 18)
+
+
+def regions_of_parts(parts: int):
+    """Regions of what is joined along its rows: every sample looks at all parts."""
+    g = Graph()
+    z = g.op("Concat", *["x", g.op("Neg", "x")] * (parts // 2), axis=3)
+    y = g.op(
+        "RoiAlign", z, "regions", g.constant([0, 0, 0]), output_height=3, output_width=2,
+        sampling_ratio=3, spatial_scale=0.5, coordinate_transformation_mode="half_pixel",
+    )  # fmt: skip
+    return g.model(
+        [info("x", [2, 1, "h", "w"]), info("regions", [3, 4])], [info(y, [3, 1, 3, 2])], 18
+    )
+
+
 def pads(count: int):
     g = Graph()
     x, size = "x", 16
@@ -484,6 +506,9 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "mirrored-40": lambda: mirrored(40),
     "concats-40": lambda: concats(40),
     "open-concats-12": lambda: open_concats(12),
+    "cubic-3": lambda: resizes(3, "cubic", [1.6, 1.3]),
+    "linear-5": lambda: resizes(5, "linear", [1.6, 1.3]),
+    "regions-of-parts": lambda: regions_of_parts(4),
     "pads-40": lambda: pads(40),
     "conv-transpose-stride": lambda: conv_transpose([3], [1000000], [1], [3]),
     "conv-transpose-runs": lambda: conv_transpose([32, 32], [32, 32], [31, 31], [3, 3]),

@@ -1,6 +1,7 @@
 #include "graph/analysis/CodeSize.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/MathExtras.h"
 #include <queue>
 
 using namespace mlir;
@@ -22,6 +23,23 @@ bool readsElementByElement(GraphOpInterface op, unsigned operand) {
          getShape(op->getOperand(operand)) == getShape(op->getResult(0));
 }
 
+/// At how many places of its operands an element of the result reads, each by
+/// code of its own. What chooses elements by place computes with none but those
+/// that it interpolates between: it fetches, weights and adds each.
+int64_t placesReadBy(GraphOpInterface op) {
+  constexpr int64_t work = 3;
+  return op.getRole() == OpRole::Indexing
+             ? llvm::divideCeil(op.getFlopsPerTerm(), work)
+             : 1;
+}
+
+/// Vector instructions for a register of the result, with what is done for each
+/// of several places.
+int64_t codeOf(GraphOpInterface op) {
+  int64_t places = placesReadBy(op);
+  return op.getCodeSize() + (places > 1 ? op.getFlopsPerTerm() : 0);
+}
+
 class Estimate {
 public:
   Estimate(ArrayRef<Operation *> ops,
@@ -39,7 +57,7 @@ public:
       int64_t count = place(op);
       OpRole role = op.getRole();
       if (role != OpRole::Contraction && role != OpRole::Window)
-        total += std::min(limit, count * std::min(limit, op.getCodeSize()));
+        total += std::min(limit, count * std::min(limit, codeOf(op)));
       for (OpOperand &operand : op->getOpOperands())
         if (Operation *def = operand.get().getDefiningOp();
             def && isa<GraphOpInterface>(def)) {
@@ -86,12 +104,12 @@ private:
   void addReader(Readers &of, OpOperand &use) {
     ++of.uses;
     const Coordinates &reader = known.find(use.getOwner())->second;
-    if (readsElementByElement(cast<GraphOpInterface>(use.getOwner()),
-                              use.getOperandNumber())) {
+    auto op = cast<GraphOpInterface>(use.getOwner());
+    if (readsElementByElement(op, use.getOperandNumber())) {
       of.addLike(reader.like, reader.count);
     } else {
       of.own = true;
-      of.count += reader.count;
+      of.count += std::min(limit, placesReadBy(op)) * reader.count;
     }
   }
 

@@ -77,6 +77,58 @@ def test_large_windows(tmp_path, name, is_open):
     assert len([k for k in kernels if "pool" in k]) == count, kernels
 
 
+CEILED = {
+    "max": ("MaxPool", {}),
+    "max, dilated": ("MaxPool", dict(kernel_shape=[2, 2], dilations=[2, 2])),
+    "average": ("AveragePool", {}),
+    "average, padded": ("AveragePool", dict(kernel_shape=[5, 5], strides=[3, 3], pads=[1, 0, 0, 1])),
+    "average, padding counts": (
+        "AveragePool",
+        dict(kernel_shape=[5, 5], strides=[3, 3], pads=[1, 0, 0, 1], count_include_pad=1),
+    ),
+    "norm": ("LpPool", {}),
+    "max, valid": ("MaxPool", dict(auto_pad="VALID")),
+    "average, valid": ("AveragePool", dict(auto_pad="VALID", count_include_pad=1)),
+    "norm, valid": ("LpPool", dict(auto_pad="VALID")),
+}
+
+
+@pytest.mark.parametrize("name", CEILED)
+@pytest.mark.parametrize("is_open", [False, True])
+def test_sizes_that_are_rounded_up(tmp_path, name, is_open):
+    """Of images that are smaller than the window, and of those that a last window leaves."""
+    op, attributes = CEILED[name]
+    attributes = dict(dict(kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1), **attributes)
+    node = helper.make_node(op, ["x"], ["y"], **attributes)
+    for i, size in enumerate([(2, 5), (4, 2), (8, 8)]):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        x = image(2, 3, *size)
+        names = ["b", 3, "h", "w"] if is_open else None
+        check(folder, model_of([node], x.shape, names=names), x, 1e-6)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_inferred_sizes_that_are_rounded_up(tmp_path, op):
+    x = image(1, 2, 8)
+    node = helper.make_node(
+        op, ["x"], ["y"], kernel_shape=[3], strides=[2], ceil_mode=1, auto_pad="VALID"
+    )
+    proto = onnx.shape_inference.infer_shapes(model_of([node], x.shape))
+    dims = proto.graph.output[0].type.tensor_type.shape.dim
+    assert [d.dim_value for d in dims] == [1, 2, 4]
+    check(tmp_path, proto, x)
+
+
+def test_places_of_sizes_that_are_rounded_up(tmp_path):
+    x = image(1, 2, 2, 5)
+    window = dict(kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    node = helper.make_node("MaxPool", ["x"], ["m", "y"], **window)
+    proto = model_of([node], x.shape)
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    check(tmp_path, proto, x)
+
+
 def test_large_windows_of_three_dimensions(tmp_path):
     x = image(1, 4, 20, 21, 22)
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[5, 4, 6], pads=[2, 1, 3, 2, 2, 2])

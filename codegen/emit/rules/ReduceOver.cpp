@@ -1,5 +1,7 @@
 // Reductions along an index, whatever is reduced.
+#include "codegen/emit/KernelShape.h"
 #include "codegen/emit/rules/Rules.h"
+#include "graph/analysis/CodeSize.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -76,6 +78,35 @@ static std::optional<int64_t> atOptimum(TileEmitter &e, AffineExpr extent) {
   return ofSizes ? graph::evaluate(extent, sizes) : std::nullopt;
 }
 
+/// On a CPU as many terms of a contiguous row at once as hide the latency of
+/// the combination; a short row stays in registers from load to result.
+static int64_t chunkOfRegisters(const EmitTarget &target, int64_t rows,
+                                std::optional<int64_t> extent,
+                                int64_t mostThere) {
+  int64_t lanes = target.vectorElements,
+          most = std::max<int64_t>(lanes * 8 / rows, lanes);
+  if (extent && *extent <= most)
+    return *extent;
+  // Of an open extent whole registers that hold all there may be.
+  if (!extent && mostThere <= most)
+    if (int64_t all = llvm::alignTo(std::max<int64_t>(mostThere, 1), lanes);
+        all <= most)
+      return all;
+  return std::max<int64_t>(most / 2, lanes);
+}
+
+/// Whether code for so many terms at once would be too long where each fills
+/// whole registers: a loop then takes one after the other and loses no lanes.
+static bool isLongCode(TileEmitter &e, int64_t rows, int64_t terms) {
+  int64_t lanes = e.getTarget().vectorElements;
+  if (rows < lanes)
+    return false;
+  constexpr int64_t most = tileCode / 2;
+  return graph::estimateCode(e.getKernel(), most) *
+             llvm::divideCeil(rows * terms, lanes) >
+         most;
+}
+
 /// How many terms are taken at once: 1, or the extent of a new tile axis.
 /// `usual` stands for an extent that is not known, which is at most
 /// `mostThere`; `words` are what a GPU's thread keeps of each.
@@ -90,19 +121,8 @@ static int64_t chunkOf(TileEmitter &e, const Demand &outer,
   if (target.kind == EmitTarget::Kind::Cpu) {
     if (!contiguous)
       return 1;
-    // As many accumulators as hide the latency of the combination; a short row
-    // stays in registers from load to result.
-    int64_t most = std::max<int64_t>(target.vectorElements * 8 / rows,
-                                     target.vectorElements);
-    if (extent && *extent <= most)
-      return *extent;
-    // Of an open extent whole registers that hold all there may be.
-    if (!extent && mostThere <= most)
-      if (int64_t all = llvm::alignTo(std::max<int64_t>(mostThere, 1),
-                                      target.vectorElements);
-          all <= most)
-        return all;
-    return std::max<int64_t>(most / 2, target.vectorElements);
+    int64_t chunk = chunkOfRegisters(target, rows, extent, mostThere);
+    return isLongCode(e, rows, chunk) ? 1 : chunk;
   }
   auto isWalk = [](const Schedule::Group &group) { return group.sequential; };
   if (llvm::any_of(e.getSchedule().groups, isWalk))

@@ -59,21 +59,25 @@ llvm::LogicalResult charonia::frontend::fitWindow(const Window &w, Emitter &e) {
   for (size_t i = 0; i < spatial; ++i) {
     if ((w.kernel[i] - 1) * w.dilations[i] > maxWindow)
       return e.fail("the dilated kernel is absurdly large");
-    AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
+    int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
+    // Where sizes are rounded up, a window may lack less than a stride.
+    int64_t inside =
+        w.ceilMode ? std::max<int64_t>(reach - w.strides[i] + 1, 1) : reach;
+    AffineExpr least = e.number(inside);
     AffineExpr padded = graph::simplify(shape[w.firstSpatial() + i] +
                                         w.pads[i] + w.pads[i + spatial]);
     Symbols &symbols = e.getSymbols();
-    if (symbols.assumeAtLeast(padded, reach,
+    if (symbols.assumeAtLeast(padded, least,
                               "so that a window fits into the input"))
       continue;
-    std::string window = symbols.toString(reach),
-                size = symbols.toString(padded);
+    std::string window = std::to_string(reach), size = symbols.toString(padded);
     // At some sizes of a declared range it may fit.
-    if (symbols.bounds(padded).high >= symbols.bounds(reach).low)
-      return e.fail(
-          "a window of " + window + " may not fit into the padded size " +
-              size + " for " + symbols.describeRanges(padded),
-          "narrow the range with --shape so that " + size + " >= " + window);
+    if (symbols.bounds(padded).high >= inside)
+      return e.fail("a window of " + window +
+                        " may not fit into the padded size " + size + " for " +
+                        symbols.describeRanges(padded),
+                    "narrow the range with --shape so that " + size +
+                        " >= " + std::to_string(inside));
     return e.fail("a window of " + window +
                   " does not fit into the padded size " + size);
   }

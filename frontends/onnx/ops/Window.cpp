@@ -60,9 +60,9 @@ llvm::FailureOr<Window> charonia::frontend::onnx::readWindow(
       return e.fail("the dilated kernel is absurdly large");
   std::string autoPad = n.text("auto_pad", "NOTSET");
   if (autoPad == "VALID") {
+    // Without padding results may be rounded up all the same: the text's
+    // formula says no, but ONNX's shape inference and onnxruntime do.
     w.pads.assign(2 * spatial, 0);
-    // ONNX's formulas for VALID are equal with and without ceil_mode.
-    w.ceilMode = false;
   } else if (autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER") {
     // The sizes of the result are rounded up already.
     w.ceilMode = false;

@@ -368,6 +368,8 @@ TEST(Malformed, Windows) {
         "attribute 'pads' may not hold -1");
   check("kernel_shape = [9]",
         "a window of 9 does not fit into the padded size 8");
+  check("kernel_shape = [10], strides = [2], ceil_mode = 1",
+        "a window of 10 does not fit into the padded size 8");
   check("kernel_shape = [3], dilations = [2147483648]",
         "the dilated kernel is absurdly large");
   check("kernel_shape = [3], auto_pad = \"SOME\"",

@@ -105,6 +105,35 @@ func.func @shared(%x0: tensor<64x64xf32>) -> tensor<64x64xf32> {
   return %x8 : tensor<64x64xf32>
 }
 
+// An element between sixteen is computed from them: of three such operators in
+// turn the first would be there at 256 places. Two are one kernel, and any
+// number of those that read one place.
+// CHECK-LABEL: func.func @cubic
+// CHECK:         graph.kernel "resize"
+// CHECK:         graph.kernel "resize_resize"
+// CHECK-NOT:     graph.kernel
+// CHECK:         return
+func.func @cubic(%x: tensor<4x64x64xf32>) -> tensor<4x64x64xf32> {
+  %0 = graph.resize cubic %x {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %1 = graph.resize cubic %0 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %2 = graph.resize cubic %1 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  return %2 : tensor<4x64x64xf32>
+}
+
+// CHECK-LABEL: func.func @nearest
+// CHECK-COUNT-1: graph.kernel
+// CHECK-NOT:     graph.kernel
+// CHECK:         return
+func.func @nearest(%x: tensor<4x64x64xf32>) -> tensor<4x64x64xf32> {
+  %0 = graph.resize nearest %x {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %1 = graph.resize nearest %0 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %2 = graph.resize nearest %1 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %3 = graph.resize nearest %2 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %4 = graph.resize nearest %3 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %5 = graph.resize nearest %4 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  return %5 : tensor<4x64x64xf32>
+}
+
 // A tile of eight registers, where the code is short ...
 // TILE-LABEL: func.func @sin{{.*}}tile.grid = affine_map<() -> (2)>
 // TILE:       math.sin %{{.*}} : tensor<128xf32>
@@ -146,4 +175,35 @@ func.func @long(%x0: tensor<16x16xf32>) -> tensor<16x16xf32> {
   %x23 = graph.sin %x22 : (tensor<16x16xf32>) -> tensor<16x16xf32>
   %x24 = graph.sin %x23 : (tensor<16x16xf32>) -> tensor<16x16xf32>
   return %x24 : tensor<16x16xf32>
+}
+
+// Nine terms of a row at once, where the code of one is short ...
+// TILE-LABEL: func.func @reduce_exp(
+// TILE-NOT:   scf.for
+// TILE:       math.exp %{{.*}} : tensor<64x9xf32>
+// CHECK-LABEL: func.func @short_terms
+func.func @short_terms(%x: tensor<64x9x1xf32>) -> tensor<64x1xf32> {
+  %0 = graph.exp %x : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %1 = graph.reduce sum %0 {axes = array<i64: 1>} : (tensor<64x9x1xf32>) -> tensor<64x1xf32>
+  return %1 : tensor<64x1xf32>
+}
+
+// ... and one after the other, where it is long.
+// TILE-LABEL: func.func @reduce_sin_sin{{.*}}
+// TILE:       scf.for
+// TILE-COUNT-8: math.sin %{{.*}} : tensor<32xf32>
+// CHECK-LABEL: func.func @long_terms
+// CHECK-COUNT-1: graph.kernel
+// CHECK-NOT:     graph.kernel
+func.func @long_terms(%x0: tensor<64x9x1xf32>) -> tensor<64x1xf32> {
+  %x1 = graph.sin %x0 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x2 = graph.sin %x1 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x3 = graph.sin %x2 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x4 = graph.sin %x3 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x5 = graph.sin %x4 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x6 = graph.sin %x5 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x7 = graph.sin %x6 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %x8 = graph.sin %x7 : (tensor<64x9x1xf32>) -> tensor<64x9x1xf32>
+  %y = graph.reduce sum %x8 {axes = array<i64: 1>} : (tensor<64x9x1xf32>) -> tensor<64x1xf32>
+  return %y : tensor<64x1xf32>
 }
