@@ -128,6 +128,8 @@ private:
   void forceTangledViews();
   void forceStridedReads();
   void forceChosenRows();
+  void forceRuns();
+  void storeCutRuns(mlir::Value value, llvm::ArrayRef<bool> inRun);
   void inlineWidening();
   void keepRows(llvm::ArrayRef<mlir::Operation *> choosers);
   bool crossesColumns(mlir::OpOperand &operand,

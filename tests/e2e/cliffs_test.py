@@ -447,3 +447,38 @@ def test_antialiased_resizing(tmp_path, mode, size, result):
     check(tmp_path, m, y, 1e-5)
     kernels = harness.invoke("inspect", tmp_path / f"{harness.cpu_targets()[0]}.engine", "--kernels").stdout
     assert ("matmul" in kernels) == (size == (7, 300)) and ("gather" in kernels) == (size != (7, 300)), kernels
+
+
+@pytest.mark.parametrize(
+    "channels, outputs, size, attributes, dynamic",
+    [
+        (18, 1, (21, 37), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 0, 0]}, (2, 3)),
+        (18, 1, (9, 16), {"kernel_shape": [3, 3], "strides": [2, 2], "output_padding": [1, 1]}, ()),
+        (16, 3, (16, 16), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}, (0, 2, 3)),
+        (64, 1, (8, 40), {"kernel_shape": [4, 4], "strides": [2, 2], "pads": [1, 1, 1, 1]}, (3,)),
+        (24, 4, (5, 11), {"kernel_shape": [2, 3], "strides": [4, 3]}, ()),
+        (9, 1, (6, 20), {"kernel_shape": [5, 3], "strides": [4, 2], "dilations": [2, 2]}, (2, 3)),
+        (40, 2, (4, 3, 9), {"kernel_shape": [3, 2, 3], "strides": [2, 2, 2]}, (4,)),
+        (12, 8, (50,), {"kernel_shape": [3], "strides": [2], "dilations": [3], "pads": [2, 1]}, (2,)),
+    ],
+)
+def test_transposed_to_few_channels(tmp_path, channels, outputs, size, attributes, dynamic):
+    """One product with all taps, whose rows are added up, where lanes would be output channels."""
+    m = Model()
+    x = m.input("x", 2, channels, *size, dynamic=dynamic)
+    weight = m.weight(channels, outputs, *attributes["kernel_shape"])
+    y = m.node("ConvTranspose", x, weight, **attributes)
+    check(tmp_path, m, m.node("Sigmoid", y))
+    kernels = harness.invoke("inspect", tmp_path / f"{harness.cpu_targets()[0]}.engine", "--kernels").stdout
+    assert "matmul" in kernels and "conv" not in kernels.split("in the code")[1].split("built by")[0], kernels
+
+
+@pytest.mark.parametrize("kernel, stride, dilation, pad", [(4, 2, 1, 1), (7, 3, 1, 0), (3, 8, 1, 0), (16, 16, 1, 3), (3, 4, 2, 2)])
+def test_windows_added_up(tmp_path, kernel, stride, dilation, pad):
+    """Sums of the windows that reach an element, and of no zeros between them."""
+    m, count = Model(), 12
+    size = (count - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad
+    x = m.input("x", 2, 3 * kernel * kernel, count * count, dynamic=(0,))
+    image, block = m.constant([size] * 2, np.int64), m.constant([kernel] * 2, np.int64)
+    attributes = {"strides": [stride] * 2, "dilations": [dilation] * 2, "pads": [pad] * 4}
+    check(tmp_path, m, m.node("Col2Im", x, image, block, **attributes))

@@ -1,59 +1,13 @@
 #include "frontends/common/builders/ConvTranspose.h"
+#include "frontends/common/builders/Fold.h"
+#include "frontends/common/builders/Phases.h"
 #include "llvm/Support/MathExtras.h"
-#include <numeric>
 
 using namespace charonia;
 using namespace charonia::frontend;
 using llvm::ArrayRef;
 using llvm::SmallVector;
 using mlir::Value;
-
-/// Results a stride apart along one dimension that are computed alike. Behind
-/// the padding, result `q * stride + r` is the sum over t < taps of input
-/// q - offset - t * dilation times filter tap `first + r - residue + t * step`,
-/// for `count` residues r from `residue` on.
-struct Phases {
-  int64_t residue, count, taps, first, step, offset, dilation;
-};
-
-/// All residues of one dimension in runs; a result without taps is 0.
-static SmallVector<Phases> phasesOf(int64_t kernel, int64_t stride,
-                                    int64_t dilation) {
-  int64_t common = std::gcd(stride, dilation), step = stride / common;
-  // The first tap of each residue that has one.
-  SmallVector<std::pair<int64_t, int64_t>> firsts;
-  for (int64_t tap = 0; tap < std::min(step, kernel); ++tap)
-    firsts.push_back({tap * dilation % stride, tap});
-  llvm::sort(firsts);
-  SmallVector<Phases> runs;
-  auto addEmpty = [&](int64_t from, int64_t to) {
-    if (from < to)
-      runs.push_back({from, to - from, 0, 0, step, 0, dilation / common});
-  };
-  int64_t next = 0;
-  for (auto [residue, tap] : firsts) {
-    addEmpty(next, residue);
-    next = residue + 1;
-    Phases own{residue,
-               1,
-               int64_t(llvm::divideCeil(kernel - tap, step)),
-               tap,
-               step,
-               (tap * dilation - residue) / stride,
-               dilation / common};
-    if (!runs.empty()) {
-      Phases &last = runs.back();
-      if (own.taps == last.taps && own.offset == last.offset &&
-          own.first == last.first + last.count) {
-        ++last.count;
-        continue;
-      }
-    }
-    runs.push_back(own);
-  }
-  addEmpty(next, stride);
-  return runs;
-}
 
 namespace {
 /// A transposed convolution without products with the zeros between elements:
@@ -309,6 +263,77 @@ static Value convolveSpread(Value x, Value filter, const TransposedWindow &t,
        e.attr("groups", t.groups)});
 }
 
+/// Whether the sum of windows takes what lies between the pads: it ends with
+/// the stride of the last window.
+static bool coversResult(const TransposedWindow &t) {
+  for (size_t i = 0, spatial = t.kernel.size(); i < spatial; ++i)
+    if (t.pads[i] < 0 ||
+        t.outputPadding[i] - t.pads[i + spatial] >= t.strides[i])
+      return false;
+  return true;
+}
+
+/// Whether one product with all taps of all filters is the better way than
+/// `convolutions` of them: where a group has few output channels, which lanes
+/// of those would be. Each element of the product is written and read once
+/// more.
+static bool multipliesFirst(Value filter, const TransposedWindow &t,
+                            int64_t convolutions) {
+  constexpr int64_t mostTaps = 64, mostOutputs = 8, mostRows = 16,
+                    leastTerms = 4;
+  Exprs shape = graph::getShape(filter);
+  int64_t channels = *graph::constantOf(shape[0]) / t.groups,
+          outputs = *graph::constantOf(shape[1]), rows = outputs;
+  bool overlaps = false;
+  for (auto [kernel, stride] : llvm::zip_equal(t.kernel, t.strides)) {
+    if (kernel > mostTaps)
+      return false;
+    rows *= kernel;
+    overlaps |= kernel > stride;
+  }
+  if (channels < leastTerms || outputs > mostOutputs || !coversResult(t))
+    return false;
+  // One convolution has a column for each residue, so its lanes are more.
+  return convolutions == 1 && overlaps ? rows <= std::min(channels, mostRows)
+                                       : rows <= 2 * channels;
+}
+
+/// Each element of the input times all taps of all filters, one product; its
+/// rows, runs of the image, are added up where their taps put them.
+static Value multiplyFirst(Value x, Value filter, const TransposedWindow &t,
+                           Emitter &e) {
+  Exprs input = graph::getShape(x), weights = graph::getShape(filter), image;
+  size_t spatial = t.kernel.size();
+  mlir::AffineExpr groups = e.number(t.groups),
+                   channels = graph::simplify(weights[0].floorDiv(t.groups)),
+                   elements = productOf(llvm::ArrayRef(input).drop_front(2),
+                                        e.getContext()),
+                   rows = productOf(llvm::ArrayRef(weights).drop_front(),
+                                    e.getContext());
+  Exprs split = {groups, channels, rows},
+        columns = {input[0], groups, channels, elements},
+        sums = {input[0], graph::simplify(weights[1] * t.groups)};
+  if (t.groups == 1) {
+    split.erase(split.begin());
+    columns.erase(columns.begin() + 1);
+  }
+  Value turned = e.transpose(e.reshape(filter, split),
+                             t.groups == 1 ? SmallVector<int64_t>{1, 0}
+                                           : SmallVector<int64_t>{0, 2, 1});
+  sums.append(weights.begin() + 2, weights.end());
+  sums.append(input.begin() + 2, input.end());
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t last = (t.kernel[i] - 1) * t.dilations[i] + t.outputPadding[i] -
+                   t.pads[i] - t.pads[i + spatial];
+    image.push_back(
+        graph::simplify((input[i + 2] - 1) * t.strides[i] + last + 1));
+  }
+  Value product =
+      e.reshape(e.op<graph::MatmulOp>({turned, e.reshape(x, columns)}), sums);
+  return addWindows(product, image, {t.kernel, t.strides, t.dilations, t.pads},
+                    e);
+}
+
 Value charonia::frontend::buildConvTranspose(Value x, Value filter,
                                              const TransposedWindow &window,
                                              Emitter &e) {
@@ -331,6 +356,8 @@ Value charonia::frontend::buildConvTranspose(Value x, Value filter,
     convolutions =
         std::min<int64_t>(convolutions * runs.size(), maxConvolutions + 1);
   }
+  if (multipliesFirst(filter, window, convolutions))
+    return multiplyFirst(x, filter, window, e);
   if (convolutions > maxConvolutions)
     return convolveSpread(x, filter, window, e);
   if (failed(e.writeOut(convolutions)))

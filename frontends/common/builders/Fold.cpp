@@ -1,5 +1,6 @@
 #include "frontends/common/builders/Fold.h"
 #include "frontends/common/Tables.h"
+#include "frontends/common/builders/Phases.h"
 #include "frontends/common/builders/Window.h"
 #include <cmath>
 
@@ -37,32 +38,89 @@ static Value partAlong(Value x, int64_t axis, int64_t index, Emitter &e) {
   return e.reshape(part, dims);
 }
 
-/// Dimension `axis`, windows, and dimension `taps`, the elements of each,
-/// become one of `size` elements: windows with stride - 1 zeros behind each,
-/// moved by the place of their element, add up.
-static Value foldAlong(Value x, int64_t taps, int64_t axis, AffineExpr size,
-                       const Windows &w, int64_t d, Emitter &e) {
-  int64_t reach = (w.kernel[d] - 1) * w.dilations[d];
+/// Behind `axis`, which becomes `strides` elements longer, a dimension of one
+/// residue of a run, or of all of a run without taps: the sum of the parts of
+/// dimension `taps` that reach it, each moved by whole strides.
+static Value addResidue(Value x, int64_t taps, int64_t axis, int64_t strides,
+                        const Phases &run, int64_t residue, Emitter &e) {
   Value sum;
-  for (int64_t tap = 0; tap < w.kernel[d]; ++tap) {
-    Value part = partAlong(x, taps, tap, e);
-    if (!part)
-      return {};
-    int64_t at = axis - 1;
-    Exprs apart = graph::getShape(part), joined = apart;
-    apart.insert(apart.begin() + at + 1, e.number(1));
-    joined[at] = graph::simplify(joined[at] * w.strides[d]);
-    part = padAlong(e.reshape(part, apart), at + 1, 0, w.strides[d] - 1, e);
-    int64_t low = tap * w.dilations[d];
-    part = padAlong(e.reshape(part, joined), at, low, reach - low, e);
+  for (int64_t tap = 0; tap < run.taps; ++tap) {
+    int64_t low = run.offset + tap * run.dilation;
+    Value part = partAlong(x, taps, run.first + residue + tap * run.step, e);
+    part = padAlong(part, axis - 1, low, strides - low, e);
     sum = sum ? e.add(sum, part) : part;
   }
-  if (!sum)
+  Exprs dims = graph::getShape(x);
+  dims[axis] = graph::simplify(dims[axis] + strides);
+  dims.insert(dims.begin() + axis + 1, e.number(sum ? 1 : run.count));
+  dims.erase(dims.begin() + taps);
+  return sum ? e.reshape(sum, dims)
+             : e.broadcast(e.scalar(int64_t(0), elementOf(x)), dims);
+}
+
+/// x with its dimension `taps` behind `axis`, which becomes `strides` longer.
+static Value moveBehind(Value x, int64_t taps, int64_t axis, int64_t strides,
+                        Emitter &e) {
+  SmallVector<int64_t> order;
+  for (int64_t d = 0; d < rankOf(x); ++d) {
+    if (d != taps)
+      order.push_back(d);
+    if (d == axis)
+      order.push_back(taps);
+  }
+  return padAlong(e.transpose(x, order), axis - 1, 0, strides, e);
+}
+
+/// Strides behind `count` windows that an image of `size` elements may reach
+/// into: the last window does, and up to a stride of elements behind it.
+static int64_t stridesBehind(AffineExpr count, AffineExpr size,
+                             const Windows &w, int64_t d) {
+  int64_t strides = (w.kernel[d] - 1) * w.dilations[d] / w.strides[d];
+  auto beyond = graph::constantOf(
+      graph::simplify(size + w.pads[d] - (count + strides) * w.strides[d]));
+  return strides + (!beyond || *beyond > 0);
+}
+
+/// Dimension `axis`, windows, and dimension `taps`, the elements of each,
+/// become one of `size` elements: what lies a stride apart is a sum of the same
+/// taps, and these sums are laid side by side.
+static Value foldAlong(Value x, int64_t taps, int64_t axis, AffineExpr size,
+                       const Windows &w, int64_t d, Emitter &e) {
+  int64_t strides = stridesBehind(graph::getShape(x)[axis], size, w, d);
+  SmallVector<Phases> runs =
+      phasesOf(w.kernel[d], w.strides[d], w.dilations[d]);
+  bool overlaps = runs.size() > 1 || runs[0].taps > 1;
+  Values sums;
+  for (const Phases &run : runs)
+    for (int64_t i = 0; overlaps && i < (run.taps ? run.count : 1); ++i) {
+      sums.push_back(addResidue(x, taps, axis, strides, run, i, e));
+      if (!sums.back())
+        return {};
+    }
+  Value all = !overlaps          ? moveBehind(x, taps, axis, strides, e)
+              : sums.size() == 1 ? sums[0]
+                                 : e.concat(sums, axis);
+  if (!all)
     return {};
-  Exprs dims = graph::getShape(sum), starts(dims.size(), e.number(0));
+  Exprs dims = graph::getShape(all), starts;
+  dims.erase(dims.begin() + axis);
+  dims[axis - 1] = graph::simplify(dims[axis - 1] * w.strides[d]);
+  all = e.reshape(all, dims);
+  starts.append(dims.size(), e.number(0));
   starts[axis - 1] = e.number(w.pads[d]);
   dims[axis - 1] = size;
-  return e.slice(sum, starts, SmallVector<int64_t>(dims.size(), 1), dims);
+  return e.slice(all, starts, SmallVector<int64_t>(dims.size(), 1), dims);
+}
+
+Value charonia::frontend::addWindows(Value x, llvm::ArrayRef<AffineExpr> image,
+                                     const Windows &w, Emitter &e) {
+  if (!x)
+    return {};
+  Value folded = e.widen(x);
+  // The last dimension first, so that the others stay where they are.
+  for (int64_t d = int64_t(image.size()) - 1; d >= 0 && folded; --d)
+    folded = foldAlong(folded, 2 + d, 2 + d + 1 + d, image[d], w, d, e);
+  return e.cast(folded, elementOf(x));
 }
 
 Value charonia::frontend::buildFold(Value x, llvm::ArrayRef<AffineExpr> image,
@@ -107,11 +165,7 @@ Value charonia::frontend::buildFold(Value x, llvm::ArrayRef<AffineExpr> image,
     return e.fail("an image of " + e.describe(image) + " does not have the " +
                   "windows of " + e.describe(x.getType()));
   dims.append(counts);
-  Value folded = e.reshape(e.widen(x), dims);
-  // The last dimension first, so that the others stay where they are.
-  for (int64_t d = spatial - 1; d >= 0 && folded; --d)
-    folded = foldAlong(folded, 2 + d, 2 + d + 1 + d, image[d], w, d, e);
-  return e.cast(folded, elementOf(x));
+  return addWindows(e.reshape(x, dims), image, w, e);
 }
 
 /// By row the cosines of a frequency, then by row their sines with a minus; of

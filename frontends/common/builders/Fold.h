@@ -19,6 +19,12 @@ struct Windows {
 mlir::Value buildFold(mlir::Value x, llvm::ArrayRef<mlir::AffineExpr> image,
                       const Windows &windows, Emitter &e);
 
+/// The same of windows that are known to fit: of x, [N, C, elements of a window
+/// along each dimension..., windows along each...]. An image may end up to
+/// stride - 1 elements behind the last window; there it is zero.
+mlir::Value addWindows(mlir::Value x, llvm::ArrayRef<mlir::AffineExpr> image,
+                       const Windows &windows, Emitter &e);
+
 /// The discrete Fourier transforms of windows of `length` elements, `step`
 /// apart, each multiplied by `window`, [length], unless that is null. Of a
 /// signal [N, parts, elements], with real or with real and imaginary parts, the

@@ -59,3 +59,33 @@ func.func @summed(%x: tensor<32x96xf32>, %i: tensor<96x4x1xi64>) -> tensor<32x96
   %3 = graph.transpose %2 {permutation = array<i64: 1, 0>} : (tensor<96x32xf32>) -> tensor<32x96xf32>
   return %3 : tensor<32x96xf32>
 }
+
+// -----
+
+// A row of several dimensions is walked as one run: what is cut out of such a run is stored
+// first, with what is computed of it in between.
+// CHECK-LABEL: @cut_run
+// CHECK: graph.kernel "slice_exp"
+// CHECK: graph.kernel "normalize"
+// CHECK-NOT: graph.slice
+// CHECK: return
+// SPARSE-LABEL: @cut_run
+// SPARSE-NOT: graph.kernel "slice_exp"
+func.func @cut_run(%x: tensor<1x32x64x64xf32>) -> tensor<1x32x62x61xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 1, 3)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x32x64x64xf32>) -> tensor<1x32x62x61xf32>
+  %1 = graph.exp %0 : (tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %2 = graph.normalize %1 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  return %2 : tensor<1x32x62x61xf32>
+}
+
+// -----
+
+// Whole channels, and whole rows of an image, are runs of memory still.
+// CHECK-LABEL: @whole_run
+// CHECK-NOT: graph.kernel "slice"
+// CHECK: return
+func.func @whole_run(%x: tensor<1x36x64x64xf32>) -> tensor<1x32x62x64xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 2, 1, 0)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x36x64x64xf32>) -> tensor<1x32x62x64xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x62x64xf32>) -> tensor<1x32x62x64xf32>
+  return %1 : tensor<1x32x62x64xf32>
+}
