@@ -2,6 +2,7 @@
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/Weights.h"
 #include "graph/analysis/Widening.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 #include <set>
 
@@ -320,22 +321,30 @@ static bool keepsRun(GraphOpInterface view, ArrayRef<bool> inRun) {
 /// one.
 void FusionPlan::storeCutRuns(Value value, ArrayRef<bool> inRun) {
   constexpr int64_t fewElements = 1 << 12;
-  auto op = value.getDefiningOp<GraphOpInterface>();
-  if (!op || op->getNumOperands() == 0 || isWeight(op))
-    return;
-  if (op.getRole() == OpRole::Pointwise)
-    for (Value operand : op->getOperands())
-      if (getShape(operand) == getShape(value))
-        storeCutRuns(operand, inRun);
-  if (!inlined.contains(op) || isSameBytes(op) || keepsRun(op, inRun))
-    return;
   auto isKnown = [](AffineExpr extent) {
     return constantOf(extent).has_value();
   };
-  bool isOpen = !llvm::all_of(getShape(value), isKnown);
-  if (isOpen || elementsOf(value) >= fewElements) {
-    makeGroup(op);
-    dense.insert(op);
+  // Each once, however many read it.
+  llvm::SetVector<Value> reached;
+  reached.insert(value);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Value next = reached[i];
+    auto op = next.getDefiningOp<GraphOpInterface>();
+    if (op && op.getRole() == OpRole::Pointwise)
+      for (Value operand : op->getOperands())
+        if (getShape(operand) == getShape(next))
+          reached.insert(operand);
+  }
+  for (Value next : llvm::reverse(reached)) {
+    auto op = next.getDefiningOp<GraphOpInterface>();
+    if (!op || op->getNumOperands() == 0 || isWeight(op) ||
+        !inlined.contains(op) || isSameBytes(op) || keepsRun(op, inRun))
+      continue;
+    bool isOpen = !llvm::all_of(getShape(next), isKnown);
+    if (isOpen || elementsOf(next) >= fewElements) {
+      makeGroup(op);
+      dense.insert(op);
+    }
   }
 }
 

@@ -89,3 +89,54 @@ func.func @whole_run(%x: tensor<1x36x64x64xf32>) -> tensor<1x32x62x64xf32> {
   %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x62x64xf32>) -> tensor<1x32x62x64xf32>
   return %1 : tensor<1x32x62x64xf32>
 }
+
+// -----
+
+// Each value is looked at once, not as often as it is read: what doubles itself forty times.
+// CHECK-LABEL: @doubled
+// CHECK: graph.normalize
+func.func @doubled(%x: tensor<1x32x64x64xf32>) -> tensor<1x32x62x61xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 1, 3)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x32x64x64xf32>) -> tensor<1x32x62x61xf32>
+  %1 = graph.mul %0, %0 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %2 = graph.mul %1, %1 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %3 = graph.mul %2, %2 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %4 = graph.mul %3, %3 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %5 = graph.mul %4, %4 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %6 = graph.mul %5, %5 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %7 = graph.mul %6, %6 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %8 = graph.mul %7, %7 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %9 = graph.mul %8, %8 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %10 = graph.mul %9, %9 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %11 = graph.mul %10, %10 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %12 = graph.mul %11, %11 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %13 = graph.mul %12, %12 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %14 = graph.mul %13, %13 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %15 = graph.mul %14, %14 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %16 = graph.mul %15, %15 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %17 = graph.mul %16, %16 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %18 = graph.mul %17, %17 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %19 = graph.mul %18, %18 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %20 = graph.mul %19, %19 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %21 = graph.mul %20, %20 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %22 = graph.mul %21, %21 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %23 = graph.mul %22, %22 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %24 = graph.mul %23, %23 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %25 = graph.mul %24, %24 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %26 = graph.mul %25, %25 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %27 = graph.mul %26, %26 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %28 = graph.mul %27, %27 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %29 = graph.mul %28, %28 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %30 = graph.mul %29, %29 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %31 = graph.mul %30, %30 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %32 = graph.mul %31, %31 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %33 = graph.mul %32, %32 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %34 = graph.mul %33, %33 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %35 = graph.mul %34, %34 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %36 = graph.mul %35, %35 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %37 = graph.mul %36, %36 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %38 = graph.mul %37, %37 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %39 = graph.mul %38, %38 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %40 = graph.mul %39, %39 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  %41 = graph.normalize %40 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
+  return %41 : tensor<1x32x62x61xf32>
+}
