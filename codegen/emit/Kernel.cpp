@@ -3,6 +3,7 @@
 #include "codegen/emit/KeepRows.h"
 #include "codegen/emit/KernelShape.h"
 #include "codegen/emit/ShortRows.h"
+#include "codegen/emit/SplitParts.h"
 #include "codegen/emit/Streamed.h"
 #include "codegen/emit/rules/Rules.h"
 #include "graph/analysis/IterationSpace.h"
@@ -732,59 +733,6 @@ private:
 };
 
 } // namespace
-
-/// The axis of a tile that the parts of a split may share out among them, where
-/// a chip runs them as a cluster: that along which a thread holds most. Stores
-/// are runs of eight elements.
-static std::optional<unsigned> sharedAxisOf(const Schedule &schedule,
-                                            const EmitTarget &target) {
-  constexpr int64_t least = 8;
-  if (!target.chip || schedule.splits > target.chip->mostInCluster ||
-      schedule.splits == 1 || !llvm::isPowerOf2_64(schedule.splits) ||
-      schedule.axes.size() != 2)
-    return std::nullopt;
-  for (unsigned axis : {schedule.swap ? 0u : 1u, schedule.swap ? 1u : 0u}) {
-    const Schedule::Group &g = schedule.groups[schedule.axes[axis]];
-    if (g.own == 0 && g.tile % (schedule.splits * least) == 0)
-      return axis;
-  }
-  return std::nullopt;
-}
-
-/// Whether parts of a split meet just once, before anything is stored.
-static bool sumsOnce(func::FuncOp function) {
-  unsigned sums = 0, stores = 0;
-  bool nested = false;
-  function.walk([&](Operation *op) {
-    stores += isa<tile::StoreOp>(op);
-    if (!isa<tile::SplitSumOp>(op))
-      return;
-    ++sums;
-    nested |= op->getParentOp() != function || stores > 0;
-  });
-  return sums == 1 && !nested;
-}
-
-/// Whether each part does with its share of the sum what it would do with all
-/// of it: what follows takes elements one by one.
-static bool takesShares(func::FuncOp function) {
-  tile::SplitSumOp sum;
-  function.walk([&](tile::SplitSumOp op) { sum = op; });
-  if (!sum.getSharedAxis())
-    return false;
-  SmallVector<Value> work{sum.getResult()};
-  DenseSet<Operation *> seen;
-  while (!work.empty())
-    for (Operation *user : work.pop_back_val().getUsers()) {
-      if (isa<tile::StoreOp>(user) || !seen.insert(user).second)
-        continue;
-      if (!isa<tile::TransposeOp>(user) &&
-          !OpTrait::hasElementwiseMappableTraits(user))
-        return false;
-      llvm::append_range(work, user->getResults());
-    }
-  return true;
-}
 
 FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
                                          const EmitTarget &target,
