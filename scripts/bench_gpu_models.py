@@ -2,7 +2,7 @@
 """Eleven models on the GPU beside PyTorch, each captured as a CUDA graph, in one run.
 
     bench_gpu_models.py [NAME...] [--batch 1] [--charonia PROGRAM]... [--peers eager,default,max-autotune]
-                        [--precision fp16] [--rounds 3] [--limit SECONDS] [--json out.json] [--tables DIR]
+                        [--precision fp16|bf16|tf32|fp32] [--rounds 3] [--limit SECONDS] [--json out.json] [--tables DIR]
 
 The models are built here with drawn weights, exported with torch.export at the measured shape and
 compiled by each PROGRAM (the first is "ours", others are older ones beside it). The peers: eager
@@ -133,7 +133,8 @@ def measure(name: str, programs: list[Charonia], options, folder: Path) -> dict:
         harness.save_array(folder / f"{key}.npy", value)
         inputs += ["--input", f"{key}={folder / f'{key}.npy'}"]
     compile_s = [p.compile(model, options, folder) for p in programs]
-    dtype = dict(fp16=torch.float16, bf16=torch.bfloat16)[options.precision]
+    dtype = dict(fp16=torch.float16, bf16=torch.bfloat16).get(options.precision, torch.float32)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
     module = module.to("cuda", dtype)
     tensors = [t.cuda().to(dtype) if t.is_floating_point() else t.cuda() for t in given]
     with torch.no_grad():
@@ -184,7 +185,7 @@ def main() -> int:
     add("names", nargs="*", metavar="NAME")
     add("--charonia", type=Path, action="append", help="a program; the first is ours (default: harness's)")
     add("--peers", default="eager,default,max-autotune")
-    add("--precision", default="fp16", choices=("fp16", "bf16"))
+    add("--precision", default="fp16", choices=("fp16", "bf16", "tf32", "fp32"))
     add("--target", default="cuda")
     add("--batch", type=int, default=1)
     add("--rounds", type=int, default=3)

@@ -3,8 +3,9 @@
 
     bench_gpu_rows.py [FAMILY...] [--only TEXT] [--rounds 3] [--seconds 0.1] [--json out.json]
 
-FAMILY: gemm, gelu (bias + gelu fused), types (bf16, tf32), conv (+ bias + relu), attention,
-memory, packed (weights of 4 and 8 bits; --compiled-peers adds torch.compile); all by default. An engine holds a row several times, each on inputs of its own,
+FAMILY: gemm, gelu (bias + gelu fused), types (bf16, tf32, fp8), float32 (products and attention), conv
+(+ bias + relu), attention, memory, packed (weights of 4 and 8 bits; --compiled-peers adds
+torch.compile); all by default. An engine holds a row several times, each on inputs of its own,
 and so does the peer's CUDA graph; both run in alternating rounds, times are medians and of one.
 Every result is compared with PyTorch's in fp32. A ratio above 1 means that charonia is faster;
 "of copy" is the share of the speed at which a kernel that negates 1 GiB runs in the same run.
@@ -36,7 +37,7 @@ from packed_rows import Packed, packed_rows
 
 KINDS = {
     "fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16, "tf32": TensorProto.FLOAT,
-    "fp8": TensorProto.FLOAT8E4M3FN,
+    "fp32": TensorProto.FLOAT, "fp8": TensorProto.FLOAT8E4M3FN,
 }  # fmt: skip
 # Of results where they have another type than what they are made of, and the compiler's precision.
 RESULTS = {"fp8": "bf16"}
@@ -82,7 +83,7 @@ def elements(shape) -> int:
 
 
 def product(m, n, k, gelu=False, precision="fp16") -> Row:
-    width = 4 if precision == "tf32" else 2
+    width = 4 if precision in ("tf32", "fp32") else 2
 
     def nodes(i, o, p):
         if not gelu:
@@ -93,7 +94,7 @@ def product(m, n, k, gelu=False, precision="fp16") -> Row:
         f = torch.nn.functional
         return f.gelu(f.linear(a, w, *b)) if gelu else torch.matmul(a, w.t())
 
-    family = "gelu" if gelu else "gemm" if precision == "fp16" else "types"
+    family = "gelu" if gelu else dict(fp16="gemm", fp32="float32").get(precision, "types")
     return Row(
         family, f"{m}x{n}x{k}" + (f" {precision}" if precision != "fp16" else ""),
         [(m, k), (n, k)] + [(n,)] * gelu, nodes, lambda torch: [lambda *x: run(torch, *x)], run,
@@ -173,7 +174,7 @@ def convolution(n, c, h, k, r, stride) -> Row:
     )  # fmt: skip
 
 
-def attention(b, h, s, d, causal) -> Row:
+def attention(b, h, s, d, causal, precision="fp16") -> Row:
     def run(torch, q, k, v):
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
@@ -184,12 +185,15 @@ def attention(b, h, s, d, causal) -> Row:
             with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
                 return run(torch, *x)
 
-        return [cudnn]
+        return [cudnn] if precision == "fp16" else [lambda *x: run(torch, *x)]
 
+    half = precision == "fp16"
     return Row(
-        "attention", f"B{b} H{h} S{s} D{d}" + (" causal" if causal else ""), [(b, h, s, d)] * 3,
+        "attention" if half else "float32",
+        f"B{b} H{h} S{s} D{d}" + " causal" * causal + f" {precision}" * (not half), [(b, h, s, d)] * 3,
         lambda i, o, p: [node("Attention", i, [o], is_causal=int(causal))], peers, run,
-        (b, h, s, d), flops=4.0 * b * h * s * s * d / (1 + causal), bytes=8 * b * h * s * d,
+        (b, h, s, d), precision=precision, flops=4.0 * b * h * s * s * d / (1 + causal),
+        bytes=(8 if half else 16) * b * h * s * d,
     )  # fmt: skip
 
 
@@ -234,6 +238,9 @@ CONVOLUTIONS = """1,3,224,64,7,2 1,64,56,64,3,1 1,256,14,256,3,1 1,512,7,2048,1,
 32,1024,14,256,1,1 32,256,56,512,1,2 1,320,64,320,3,1 1,1280,16,1280,3,1"""
 ATTENTIONS = """1,12,128,64 32,12,128,64 4,12,512,64 1,32,2048,64 1,32,4096,128 4,16,1024,128
 2,32,8192,128"""
+FLOAT_PRODUCTS = """512x512x512 1024x1024x1024 2048x2048x2048 4096x4096x4096 128x768x768 128x3072x768
+4096x768x3072 784x512x4608 1x4096x4096 16x4096x4096 4097x1000x2048"""
+FLOAT_ATTENTIONS = "1,12,128,64 4,12,512,64 1,32,2048,64 1,8,512,256 1,1,4096,512"
 MEMORY = "8x128256 32x50257 4096x768 4096x4096 8192x8192 32768x1024 1024x50257 1024x50264 2048x32768"
 
 
@@ -249,6 +256,8 @@ def all_rows() -> list[Row]:
     rows += [scaled_product(*p, fast) for p in large for fast in (False, True)]
     rows += [convolution(*c) for c in numbers(CONVOLUTIONS, ",")]
     rows += [attention(*a, causal) for a in numbers(ATTENTIONS, ",") for causal in (False, True)]
+    rows += [product(*p, precision="fp32") for p in numbers(FLOAT_PRODUCTS, "x")]
+    rows += [attention(*a, False, "fp32") for a in numbers(FLOAT_ATTENTIONS, ",")]
     kinds = ("softmax", "add+layernorm", "gelu-tanh(x)*r")
     rows += [memory(kind, *size) for size in numbers(MEMORY, "x") for kind in kinds]
     return rows + [packed(p) for p in packed_rows()]
