@@ -212,16 +212,22 @@ LinearLayout charonia::fmaResultLayout(ArrayRef<int64_t> shape,
     unsigned left = dealer.left(axis);
     return left - std::min(left, reserved);
   };
-  // Lanes come first where the tile is small: 2 bits of rows and 3 of columns
-  // are kept for them, more where the other axis has fewer.
-  unsigned laneColumns = std::min(3u, room(1, columnBits));
-  unsigned laneRows = std::min(kLaneBits - laneColumns, room(0, rowBits));
-  laneColumns = std::min(kLaneBits - laneRows, room(1, columnBits));
-  dealer.deal(Dim::Register, 1,
-              std::min(2u, room(1, columnBits + laneColumns)));
-  dealer.deal(Dim::Register, 0, std::min(2u, room(0, rowBits + laneRows)));
-  dealer.deal(Dim::Lane, 1, laneColumns);
-  dealer.deal(Dim::Lane, 0, laneRows);
+  // A thread has about as many rows as columns, so that it reads least of both
+  // operands; lanes come first where the tile is small.
+  unsigned rows = room(0, rowBits), columns = room(1, columnBits),
+           own = rows + columns - std::min(rows + columns, kLaneBits);
+  unsigned laneColumns =
+      std::min(columns - std::min(columns, own / 2), kLaneBits);
+  unsigned laneRows = std::min(kLaneBits - laneColumns, rows);
+  laneColumns = std::min(kLaneBits - laneRows, columns);
+  dealer.deal(Dim::Register, 1, std::min(2u, columns - laneColumns));
+  dealer.deal(Dim::Register, 0, std::min(2u, rows - laneRows));
+  // Shared memory answers a load of 16 bytes in rounds of eight lanes; with
+  // neighbours along both sides in each it needs fewer of them, as measured.
+  for (unsigned bit = 0; bit < std::max(laneColumns, laneRows); ++bit) {
+    dealer.deal(Dim::Lane, 1, bit < laneColumns);
+    dealer.deal(Dim::Lane, 0, bit < laneRows);
+  }
   dealer.copies(Dim::Lane, kLaneBits - laneColumns - laneRows);
   repeat(dealer, 1, 0, 0, 1, warps);
   return dealer.finish();
