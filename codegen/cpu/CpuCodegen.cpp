@@ -40,6 +40,8 @@ public:
     out.function = given.clone();
     mlir::func::FuncOp function = *out.function;
     charonia::ExpandMathOptions math;
+    // One instruction here, beside a product and two corrections.
+    math.div = true;
     math.exp = hasAvx512(isa);
     charonia::expandMath(function, math);
     charonia::expandFloat8(function);

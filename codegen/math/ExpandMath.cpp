@@ -104,7 +104,9 @@ struct Expander {
           return simple ? simple : powOf(x, v[1]);
         })
         .Case<math::RoundOp>([&](auto) { return roundOf(x); })
-        .Case<arith::DivFOp>([&](auto op) { return quotientByConstant(x, op); })
+        .Case<arith::DivFOp>([&](auto op) {
+          return options.div ? std::nullopt : quotientByConstant(x, op);
+        })
         .Case<arith::RemFOp>([&](auto) { return fmodOf(x, v[1]); })
         .Default([](auto) { return std::nullopt; });
   }

@@ -33,6 +33,7 @@ struct ExpandMathOptions {
   bool log2 = false; ///< log becomes a product of log2.
   bool rsqrt = false;
   bool tanh = false;
+  bool div = false; ///< Quotients by constants stay.
 };
 
 /// Rewrites math operators, arith.remf and quotients by constants on f32 and
