@@ -163,6 +163,8 @@ private:
   /// each step, and columns are those of several instances, which compute the
   /// scores again.
   AttentionTile fitted(AttentionTile tile, int64_t m, int64_t n) const;
+  /// Of types that tensor cores do not take, and of f32 as tf32.
+  std::vector<AttentionTile> wideAttention(int64_t rows, int64_t n);
   std::vector<AttentionTile> gpuAttention(int64_t rows, int64_t n,
                                           int64_t batch);
   /// The longest rows of as many heads as have their keys and values in the

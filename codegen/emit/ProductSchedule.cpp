@@ -83,10 +83,28 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
     longestFirst(n, batch);
 }
 
+std::vector<Chooser::AttentionTile> Chooser::wideAttention(int64_t rows,
+                                                           int64_t n) {
+  std::vector<AttentionTile> ranked{fitted({64, 64}, rows, n)};
+  // More warps hide each other's loads; short steps and few rows leave room for
+  // more instances.
+  for (int64_t warps : {8, 4})
+    for (int64_t bm : {64, 32, 16})
+      for (int64_t keys : {64, 32, 16}) {
+        AttentionTile tile{bm, keys};
+        tile.warps = warps;
+        tile = fitted(tile, rows, n);
+        bool isEmpty = bm > 16 && bm >= 2 * rows;
+        if (!isEmpty && !llvm::is_contained(ranked, tile))
+          ranked.push_back(tile);
+      }
+  return ranked;
+}
+
 std::vector<Chooser::AttentionTile>
 Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
   if (k.elementBits != 16)
-    return {fitted({64, 64}, rows, n)};
+    return wideAttention(rows, n);
   auto tiles = [&](int64_t bm) -> int64_t {
     return llvm::divideCeil(rows, bm) * batch;
   };
