@@ -512,6 +512,26 @@ void readPeriods(KernelShape &shape, Value value, AffineMap map) {
   }
 }
 
+/// Notes after how many elements along a dimension a value begins anew that
+/// interleaves others. `map` leads from the kernel's result to it.
+void readInterleaved(KernelShape &shape, AffineMap map) {
+  constexpr int64_t most = 16;
+  for (AffineExpr coordinate : map.getResults())
+    coordinate.walk([&](AffineExpr expr) {
+      auto part = dyn_cast<AffineBinaryOpExpr>(expr);
+      if (!part || (part.getKind() != AffineExprKind::FloorDiv &&
+                    part.getKind() != AffineExprKind::Mod))
+        return;
+      std::optional<int64_t> period = graph::constantOf(part.getRHS());
+      if (!period || *period < 2 || *period > most)
+        return;
+      graph::Sum place(part.getLHS());
+      for (unsigned d = 0; d < shape.root.size(); ++d)
+        if (place.coefficientOf(d) == 1)
+          shape.period[d] = std::lcm(shape.period[d], *period);
+    });
+}
+
 /// For each dimension of the root: bytes that index operands have for an
 /// element, the same for all neighbours along it.
 SmallVector<int64_t> repeatedIndices(Value root) {
@@ -651,6 +671,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   for (auto [value, map] : reached) {
     readParts(shape, value, map);
     readPeriods(shape, value, map);
+    readInterleaved(shape, map);
   }
   if (shape.role == OpRole::Pointwise)
     shape.run = runOf(kernel, root);

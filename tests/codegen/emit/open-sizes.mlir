@@ -408,3 +408,23 @@ module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 
     return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>>
   }
 }
+
+// -----
+
+// Tiles of what is laid side by side by three are whole periods of whole registers.
+// CHECK-LABEL: func.func @by_three(
+// CHECK: tile.load %arg0{{.*}}(d0 + 1) mod 3, s{{[0-9]}}, (d0 + 1) floordiv 3{{.*}}tensor<96xf32>
+module attributes {graph.symbols = [
+  {name = "h", min = 1 : i64, opt = 64 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 2 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<3x?x?xf32, affine_map<()[s0, s1] -> (3, s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>> {
+    %0 = graph.kernel "by_three"(%a) : (tensor<3x?x?xf32, affine_map<()[s0, s1] -> (3, s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>> {
+    ^bb0(%x: tensor<3x?x?xf32, affine_map<()[s0, s1] -> (3, s0, s1)>>):
+      %1 = graph.transpose %x {permutation = array<i64: 1, 2, 0>} : (tensor<3x?x?xf32, affine_map<()[s0, s1] -> (3, s0, s1)>>) -> tensor<?x?x3xf32, affine_map<()[s0, s1] -> (s0, s1, 3)>>
+      %2 = graph.reshape %1 : (tensor<?x?x3xf32, affine_map<()[s0, s1] -> (s0, s1, 3)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3)>>
+      %3 = graph.slice %2 {starts = affine_map<()[s0, s1] -> (0, 1)>, steps = array<i64: 1, 1>} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>>
+      graph.yield %3 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>>
+    }
+    return %0 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>>
+  }
+}
