@@ -480,7 +480,7 @@ unsigned runOf(graph::KernelOp kernel, Value root) {
 /// Notes where the parts of a value end that is joined from many. `map` leads
 /// from the kernel's result to it.
 void readParts(KernelShape &shape, Value value, AffineMap map) {
-  auto op = dyn_cast_or_null<EmitOpInterface>(value.getDefiningOp());
+  auto op = value.getDefiningOp<graph::GraphOpInterface>();
   std::optional<unsigned> joined = op ? op.getJoinedDim() : std::nullopt;
   if (!joined || op->getNumOperands() < manyParts)
     return;
@@ -566,8 +566,7 @@ SmallVector<int64_t> repeatedIndices(Value root) {
 /// has tiles of its own (tileOfPart).
 bool hasOtherEnds(graph::GraphOpInterface op) {
   auto emitting = dyn_cast<EmitOpInterface>(op.getOperation());
-  return op.getRole() == OpRole::Indexing && emitting &&
-         !emitting.getJoinedDim() &&
+  return op.getRole() == OpRole::Indexing && emitting && !op.getJoinedDim() &&
          !op.getChosenMap([&](unsigned, ArrayRef<AffineExpr>) {
            return getAffineConstantExpr(0, op->getContext());
          });
