@@ -299,7 +299,7 @@ private:
 };
 } // namespace
 
-/// The filter's [C, O/g, K...] as [O, C/g, K...], the last tap first.
+/// The filter's [C, O/g, K...] as [O, C/g, K...], or back, the last tap first.
 static Value turnFilter(Value filter, int64_t groups, Emitter &e) {
   Exprs shape = graph::getShape(filter), split = shape, starts, result;
   split.insert(split.begin(), e.number(groups));
@@ -365,11 +365,11 @@ static bool coversResult(const TransposedWindow &t) {
 /// `convolutions` of them: where a group has few output channels, which lanes
 /// of those would be. Each element of the product is written and read once
 /// more.
-static bool multipliesFirst(Value filter, const TransposedWindow &t,
+/// `shape`: of the filter, [C, O/g, K...].
+static bool multipliesFirst(const Exprs &shape, const TransposedWindow &t,
                             int64_t convolutions) {
   constexpr int64_t mostTaps = 64, mostOutputs = 8, mostRows = 16,
-                    leastTerms = 4;
-  Exprs shape = graph::getShape(filter);
+                    mostAlone = 64, leastTerms = 4;
   int64_t channels = *graph::constantOf(shape[0]) / t.groups,
           outputs = *graph::constantOf(shape[1]), rows = outputs;
   bool overlaps = false;
@@ -381,9 +381,13 @@ static bool multipliesFirst(Value filter, const TransposedWindow &t,
   }
   if (channels < leastTerms || outputs > mostOutputs || !coversResult(t))
     return false;
-  // One convolution has a column for each residue, so its lanes are more.
-  return convolutions == 1 && overlaps ? rows <= std::min(channels, mostRows)
-                                       : rows <= 2 * channels;
+  // One convolution has a column for each residue, so its lanes are more, where
+  // there are several.
+  bool hasSteps =
+      llvm::any_of(t.strides, [](int64_t stride) { return stride > 1; });
+  return convolutions == 1 && overlaps
+             ? rows <= std::min(channels, hasSteps ? mostRows : mostAlone)
+             : rows <= 2 * channels;
 }
 
 /// Each element of the input times all taps of all filters, one product; its
@@ -422,6 +426,40 @@ static Value multiplyFirst(Value x, Value filter, const TransposedWindow &t,
                     e);
 }
 
+Value charonia::frontend::convolveByProduct(Value x, Value filter,
+                                            const Window &window,
+                                            int64_t groups, Emitter &e) {
+  TransposedWindow t;
+  t.strides = window.strides;
+  t.dilations = window.dilations;
+  t.pads = window.pads;
+  t.groups = groups;
+  size_t spatial = window.strides.size();
+  t.outputPadding.assign(spatial, 0);
+  bool overlaps = false;
+  for (auto [d, extent] :
+       llvm::enumerate(llvm::drop_begin(graph::getShape(filter), 2))) {
+    std::optional<int64_t> size = graph::constantOf(extent);
+    if (!size || *size > maxWindow || t.strides[d] != 1)
+      return {};
+    t.kernel.push_back(*size);
+    overlaps |= *size > 1;
+    for (size_t side : {d, d + spatial})
+      t.pads[side] = (*size - 1) * t.dilations[d] - t.pads[side];
+  }
+  if (!overlaps || window.channelsLast ||
+      !llvm::isa<mlir::FloatType>(elementOf(x)) ||
+      llvm::any_of(t.pads, [](int64_t pad) { return pad < 0; }))
+    return {};
+  Exprs shape = graph::getShape(filter);
+  mlir::AffineExpr outputs = graph::simplify(shape[0].floorDiv(groups));
+  shape[0] = graph::simplify(shape[1] * groups);
+  shape[1] = outputs;
+  if (!multipliesFirst(shape, t, /*convolutions=*/1))
+    return {};
+  return multiplyFirst(x, turnFilter(filter, groups, e), t, e);
+}
+
 Value charonia::frontend::buildConvTranspose(Value x, Value filter,
                                              const TransposedWindow &window,
                                              Emitter &e) {
@@ -444,7 +482,7 @@ Value charonia::frontend::buildConvTranspose(Value x, Value filter,
     convolutions =
         std::min<int64_t>(convolutions * runs.size(), maxConvolutions + 1);
   }
-  if (multipliesFirst(filter, window, convolutions))
+  if (multipliesFirst(graph::getShape(filter), window, convolutions))
     return multiplyFirst(x, filter, window, e);
   if (convolutions > maxConvolutions)
     return convolveSpread(x, filter, window, e);
