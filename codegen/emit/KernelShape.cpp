@@ -581,13 +581,16 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   MLIRContext *context = kernel.getContext();
   shape.root = graph::getShape(root);
   unsigned rank = shape.root.size();
-  SmallVector<int64_t> smallest;
+  SmallVector<int64_t> smallest, largest;
   for (const graph::Symbol &s :
-       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+       graph::getSymbols(kernel->getParentOfType<ModuleOp>())) {
     smallest.push_back(s.min);
+    largest.push_back(s.max);
+  }
   for (AffineExpr e : shape.root) {
     shape.sizes.push_back(sizeAt(e, symbols));
     shape.least.push_back(sizeAt(e, smallest));
+    shape.most.push_back(sizeAt(e, largest));
   }
   shape.kinds.assign(rank, DimKind::Parallel);
   shape.joins.assign(rank, true);
