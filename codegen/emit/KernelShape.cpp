@@ -512,12 +512,28 @@ void readPeriods(KernelShape &shape, Value value, AffineMap map) {
   }
 }
 
-/// Notes after how many elements along a dimension a value begins anew that
-/// interleaves others. `map` leads from the kernel's result to it.
-void readInterleaved(KernelShape &shape, AffineMap map) {
+/// Notes after how many elements along a dimension those begin anew that are
+/// laid side by side of several places in the memory of `value`, or of several
+/// values that it joins. `map` leads from the kernel's result to it.
+void readInterleaved(KernelShape &shape, Value value, AffineMap map) {
   constexpr int64_t most = 16;
-  for (AffineExpr coordinate : map.getResults())
-    coordinate.walk([&](AffineExpr expr) {
+  auto op = value.getDefiningOp<graph::GraphOpInterface>();
+  if (op && op->getNumOperands() > 0 && op.getOperandMap(0))
+    return;
+  // One run of memory is one, whatever the dimensions that it has there.
+  AffineExpr offset = getAffineConstantExpr(0, map.getContext());
+  for (auto [extent, coordinate] :
+       llvm::zip(graph::getShape(value), map.getResults()))
+    offset = offset * extent + coordinate;
+  Exprs places = {graph::simplify(graph::mapOf(shape.root.size(), {offset},
+                                               map.getContext()),
+                                  shape.root)
+                      .getResult(0)};
+  if (std::optional<unsigned> joined =
+          op ? op.getJoinedDim() : std::optional<unsigned>())
+    places.push_back(map.getResult(*joined));
+  for (AffineExpr place : places)
+    place.walk([&](AffineExpr expr) {
       auto part = dyn_cast<AffineBinaryOpExpr>(expr);
       if (!part || (part.getKind() != AffineExprKind::FloorDiv &&
                     part.getKind() != AffineExprKind::Mod))
@@ -525,9 +541,9 @@ void readInterleaved(KernelShape &shape, AffineMap map) {
       std::optional<int64_t> period = graph::constantOf(part.getRHS());
       if (!period || *period < 2 || *period > most)
         return;
-      graph::Sum place(part.getLHS());
+      graph::Sum along(part.getLHS());
       for (unsigned d = 0; d < shape.root.size(); ++d)
-        if (place.coefficientOf(d) == 1)
+        if (along.coefficientOf(d) == 1)
           shape.period[d] = std::lcm(shape.period[d], *period);
     });
 }
@@ -673,7 +689,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   for (auto [value, map] : reached) {
     readParts(shape, value, map);
     readPeriods(shape, value, map);
-    readInterleaved(shape, map);
+    readInterleaved(shape, value, map);
   }
   if (shape.role == OpRole::Pointwise)
     shape.run = runOf(kernel, root);
