@@ -76,32 +76,10 @@ KernelEmitter::registerParts(Value *mask, int64_t leading, int64_t bytes) {
   return parts;
 }
 
-/// The distance of each lane that counts from the base; nothing where that is
-/// not known.
-static std::optional<llvm::SmallVector<int64_t>>
-constantOffsets(const LaneInt &offsets, int64_t valid) {
-  llvm::SmallVector<int64_t> result(valid, 0);
-  for (Value *part : {offsets.small, offsets.wide}) {
-    if (!part)
-      continue;
-    auto *constants = llvm::dyn_cast<llvm::Constant>(part);
-    if (!constants)
-      return std::nullopt;
-    for (auto [i, sum] : llvm::enumerate(result)) {
-      auto *value = llvm::dyn_cast_or_null<llvm::ConstantInt>(
-          constants->getAggregateElement(i));
-      if (!value)
-        return std::nullopt;
-      sum += value->getSExtValue();
-    }
-  }
-  return result;
-}
-
 /// Which elements of a run of memory are wanted, where the lanes of `mask` lie
 /// at `offsets` from the run's start. Null where too many lanes share one.
-static Value *maskOfRun(llvm::IRBuilder<> &b, Value *mask,
-                        llvm::ArrayRef<int64_t> offsets, int64_t run) {
+Value *charonia::cpu::maskOfRun(llvm::IRBuilder<> &b, Value *mask,
+                                llvm::ArrayRef<int64_t> offsets, int64_t run) {
   constexpr size_t mostShared = 4;
   int64_t width = widthOf(mask);
   std::vector<llvm::SmallVector<int>> lanesAt(run);
@@ -194,7 +172,7 @@ Value *KernelEmitter::boundsOfRun(const LaneGuard &guard,
 Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
                                  Value *mask) {
   std::optional<llvm::SmallVector<int64_t>> offsets =
-      constantOffsets(at.offsets, at.valid);
+      constantLanes(at.offsets, at.valid);
   if (!offsets || at.valid < 2)
     return nullptr;
   int64_t low = *llvm::min_element(*offsets),
@@ -358,6 +336,10 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
     return fromMemory(value, element);
   if (chunk == 0 && innermost < 0)
     prefetchRow(AccessOp::get(op), at, bytes);
+  if (Value *value = loadPlanes(
+          op, at, planOfPiece(AccessOp::get(op), innermost, row, chunk),
+          at.guard.mask ? mask : nullptr))
+    return fromMemory(value, element);
   if (at.guard.scalar)
     mask = conjunction(b, mask, splat(at.guard.scalar, at.width));
   if (hasAvx512(isa) && bytes >= 4) {

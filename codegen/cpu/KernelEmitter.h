@@ -77,6 +77,16 @@ struct LaneGuard {
 /// Both of two conditions, of which null always holds.
 llvm::Value *conjunction(llvm::IRBuilder<> &b, llvm::Value *a, llvm::Value *c);
 
+/// What each of the first `valid` lanes adds to the scalar; nothing where that
+/// is not known.
+std::optional<llvm::SmallVector<int64_t>> constantLanes(const LaneInt &value,
+                                                        int64_t valid);
+
+/// Which elements of a run of memory are wanted, where the lanes of `mask` lie
+/// at `offsets` from the run's start. Null where too many lanes share one.
+llvm::Value *maskOfRun(llvm::IRBuilder<> &b, llvm::Value *mask,
+                       llvm::ArrayRef<int64_t> offsets, int64_t run);
+
 /// What the pieces of one load or store have in common.
 struct AccessPlan {
   struct Check {
@@ -275,6 +285,18 @@ private:
   void prefetchRow(const tile::AccessOp &access, const PiecePlace &at,
                    int64_t bytes);
   Value *loadSpread(tile::LoadOp op, const PiecePlace &at, Value *mask);
+  /// Of each lane the known part of its distance from the base, and the numbers
+  /// of all lanes by which what sizes make is multiplied.
+  struct LaneDistances {
+    llvm::SmallVector<int64_t> known;
+    llvm::SmallVector<std::pair<Value *, llvm::SmallVector<int64_t>>> planes;
+  };
+  std::optional<LaneDistances> laneDistances(const PlanOfPiece &piece);
+  Value *loadPlanes(tile::LoadOp op, const PiecePlace &at,
+                    const PlanOfPiece &piece, Value *mask);
+  Value *loadRun(tile::LoadOp op, const PiecePlace &at, Value *offset,
+                 llvm::ArrayRef<int64_t> own, llvm::ArrayRef<int64_t> known,
+                 int64_t most, Value *mask);
   Value *boundsOfRun(const LaneGuard &guard, llvm::ArrayRef<int64_t> offsets,
                      int64_t run);
   int64_t denseAxis(const tile::AccessOp &access);

@@ -82,6 +82,16 @@ private:
     return least < manyTiles * tile;
   }
 
+  /// Elements of dimensions where they are most: an open size is long at times,
+  /// whatever is optimized for. Past `limit` it doesn't matter how many.
+  int64_t mostOf(llvm::ArrayRef<unsigned> dims) {
+    constexpr int64_t limit = int64_t(1) << 24;
+    int64_t n = 1;
+    for (unsigned d : dims)
+      n = std::min(n * std::min(std::max(k.sizes[d], k.most[d]), limit), limit);
+    return n;
+  }
+
   static int64_t product(const KernelShape &k, llvm::ArrayRef<unsigned> dims) {
     int64_t n = 1;
     for (unsigned d : dims)

@@ -35,10 +35,6 @@ def EmitOpInterface : OpInterface<"EmitOpInterface"> {
       of those of a window the ones that follow each other. Empty where there are none.
     }], "::llvm::SmallVector<unsigned>", "getTermDims", (ins), "", [{ return {}; }]>,
     InterfaceMethod<[{
-      For an operator each of whose operands is a part of result 0 along one dimension:
-      this dimension.
-    }], "::std::optional<unsigned>", "getJoinedDim", (ins), "", [{ return std::nullopt; }]>,
-    InterfaceMethod<[{
       For an operator without a map to `operand` (GraphOpInterface::getOperandMap): how many
       of the last dimensions it passes on, counted from the end in both. Along these the result has
       the extents and the coordinates of the operand.

@@ -480,7 +480,7 @@ unsigned runOf(graph::KernelOp kernel, Value root) {
 /// Notes where the parts of a value end that is joined from many. `map` leads
 /// from the kernel's result to it.
 void readParts(KernelShape &shape, Value value, AffineMap map) {
-  auto op = dyn_cast_or_null<EmitOpInterface>(value.getDefiningOp());
+  auto op = value.getDefiningOp<graph::GraphOpInterface>();
   std::optional<unsigned> joined = op ? op.getJoinedDim() : std::nullopt;
   if (!joined || op->getNumOperands() < manyParts)
     return;
@@ -510,6 +510,42 @@ void readPeriods(KernelShape &shape, Value value, AffineMap map) {
         shape.period[dim.getPosition()] =
             std::lcm(shape.period[dim.getPosition()], factor);
   }
+}
+
+/// Notes after how many elements along a dimension those begin anew that are
+/// laid side by side of several places in the memory of `value`, or of several
+/// values that it joins. `map` leads from the kernel's result to it.
+void readInterleaved(KernelShape &shape, Value value, AffineMap map) {
+  constexpr int64_t most = 16;
+  auto op = value.getDefiningOp<graph::GraphOpInterface>();
+  if (op && op->getNumOperands() > 0 && op.getOperandMap(0))
+    return;
+  // One run of memory is one, whatever the dimensions that it has there.
+  AffineExpr offset = getAffineConstantExpr(0, map.getContext());
+  for (auto [extent, coordinate] :
+       llvm::zip(graph::getShape(value), map.getResults()))
+    offset = offset * extent + coordinate;
+  Exprs places = {graph::simplify(graph::mapOf(shape.root.size(), {offset},
+                                               map.getContext()),
+                                  shape.root)
+                      .getResult(0)};
+  if (std::optional<unsigned> joined =
+          op ? op.getJoinedDim() : std::optional<unsigned>())
+    places.push_back(map.getResult(*joined));
+  for (AffineExpr place : places)
+    place.walk([&](AffineExpr expr) {
+      auto part = dyn_cast<AffineBinaryOpExpr>(expr);
+      if (!part || (part.getKind() != AffineExprKind::FloorDiv &&
+                    part.getKind() != AffineExprKind::Mod))
+        return;
+      std::optional<int64_t> period = graph::constantOf(part.getRHS());
+      if (!period || *period < 2 || *period > most)
+        return;
+      graph::Sum along(part.getLHS());
+      for (unsigned d = 0; d < shape.root.size(); ++d)
+        if (along.coefficientOf(d) == 1)
+          shape.period[d] = std::lcm(shape.period[d], *period);
+    });
 }
 
 /// For each dimension of the root: bytes that index operands have for an
@@ -546,8 +582,7 @@ SmallVector<int64_t> repeatedIndices(Value root) {
 /// has tiles of its own (tileOfPart).
 bool hasOtherEnds(graph::GraphOpInterface op) {
   auto emitting = dyn_cast<EmitOpInterface>(op.getOperation());
-  return op.getRole() == OpRole::Indexing && emitting &&
-         !emitting.getJoinedDim() &&
+  return op.getRole() == OpRole::Indexing && emitting && !op.getJoinedDim() &&
          !op.getChosenMap([&](unsigned, ArrayRef<AffineExpr>) {
            return getAffineConstantExpr(0, op->getContext());
          });
@@ -562,13 +597,16 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   MLIRContext *context = kernel.getContext();
   shape.root = graph::getShape(root);
   unsigned rank = shape.root.size();
-  SmallVector<int64_t> smallest;
+  SmallVector<int64_t> smallest, largest;
   for (const graph::Symbol &s :
-       graph::getSymbols(kernel->getParentOfType<ModuleOp>()))
+       graph::getSymbols(kernel->getParentOfType<ModuleOp>())) {
     smallest.push_back(s.min);
+    largest.push_back(s.max);
+  }
   for (AffineExpr e : shape.root) {
     shape.sizes.push_back(sizeAt(e, symbols));
     shape.least.push_back(sizeAt(e, smallest));
+    shape.most.push_back(sizeAt(e, largest));
   }
   shape.kinds.assign(rank, DimKind::Parallel);
   shape.joins.assign(rank, true);
@@ -651,6 +689,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   for (auto [value, map] : reached) {
     readParts(shape, value, map);
     readPeriods(shape, value, map);
+    readInterleaved(shape, value, map);
   }
   if (shape.role == OpRole::Pointwise)
     shape.run = runOf(kernel, root);

@@ -15,6 +15,7 @@ struct KernelShape {
   graph::Exprs root;
   llvm::SmallVector<int64_t> sizes; // at the symbols' opt values
   llvm::SmallVector<int64_t> least; // at their smallest
+  llvm::SmallVector<int64_t> most;  // at their largest
   llvm::SmallVector<graph::DimKind> kinds;
   /// What the kernel is built around; Pointwise if nothing else.
   graph::OpRole role = graph::OpRole::Pointwise;

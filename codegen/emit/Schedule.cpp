@@ -275,7 +275,7 @@ bool Chooser::openWindows() {
 bool Chooser::rowsWithEnds() {
   int64_t tile = 2 * t.vectorElements;
   return cpu && k.role == OpRole::Pointwise && k.otherEnds &&
-         k.sizes[all.back()] >= 2 * tile && walkRows(tile);
+         mostOf({all.back()}) >= 2 * tile && walkRows(tile);
 }
 
 bool Chooser::blocks() {
@@ -572,15 +572,21 @@ void Chooser::elementwise() {
       outer(ArrayRef<unsigned>(all).drop_back());
   int64_t least = cpu ? t.vectorElements : 64;
   bool linear = k.linear && (!cpu || k.windowDense.empty());
-  while (!outer.empty() && (linear || product(k, inner) < least ||
-                            outer.back() + k.run >= k.root.size())) {
+  auto areShort = [&](ArrayRef<unsigned> dims) {
+    return (cpu ? mostOf(dims) : product(k, dims)) < least;
+  };
+  while (!outer.empty() &&
+         (linear || areShort(inner) || outer.back() + k.run >= k.root.size())) {
     inner.insert(inner.begin(), outer.back());
     outer.pop_back();
   }
-  int64_t n = product(k, inner), tile = !isStatic(inner)
-                                            ? std::min(most, std::max(n, least))
-                                        : cpu ? evenTile(n, most)
-                                              : gpuTile(n, most);
+  int64_t n = product(k, inner);
+  // Short rows are what is left behind long tiles.
+  if (cpu && n < least && !isStatic(inner))
+    n = mostOf(inner);
+  int64_t tile = !isStatic(inner) ? std::min(most, std::max(n, least))
+                 : cpu            ? evenTile(n, most)
+                                  : gpuTile(n, most);
   if (cpu && tile > t.vectorElements && tile < n)
     tile = llvm::alignTo(tile, t.vectorElements);
   if (int64_t part = cpu ? tileOfPart(inner, most) : 0)

@@ -34,6 +34,7 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
   if (limits.denseRows) {
     forceChosenRows();
     forceRuns();
+    forceJoinedParts();
   }
   if (limits.widenedRows > 0)
     inlineWidening();
@@ -210,6 +211,16 @@ bool FusionPlan::crossesColumns(OpOperand &operand,
          results / std::max<int64_t>(all, 1) >= fewRows;
 }
 
+/// What inlined views that move nothing give other shapes.
+Value FusionPlan::behindAliases(Value value) const {
+  for (Operation *def = value.getDefiningOp();
+       def && inlined.contains(def) && def->getNumOperands() > 0 &&
+       isSameBytes(def);
+       def = value.getDefiningOp())
+    value = def->getOperand(0);
+  return value;
+}
+
 /// An operator that fetches its operands again and again wants them dense.
 void FusionPlan::forceStridedReads() {
   for (Operation &op : block.without_terminator()) {
@@ -217,19 +228,20 @@ void FusionPlan::forceStridedReads() {
       continue;
     auto reader = cast<GraphOpInterface>(&op);
     for (OpOperand &operand : op.getOpOperands()) {
-      Operation *view = operand.get().getDefiningOp();
       // Windows overlap.
       bool repeats = reader.getRole() == OpRole::Window ||
                      reader.getOperandReads(operand.getOperandNumber()) > 1;
+      Value read = repeats ? behindAliases(operand.get()) : operand.get();
+      Operation *view = read.getDefiningOp();
       bool multiplies =
           limits.denseRows && reader.getRole() == OpRole::Contraction;
       if (!view || !inlined.contains(view) || view->getNumOperands() == 0 ||
           !(repeats || multiplies))
         continue;
-      Exprs shape = getShape(operand.get());
+      Exprs shape = getShape(read);
       auto map =
           AffineMap::getMultiDimIdentityMap(shape.size(), op.getContext());
-      Value value = operand.get();
+      Value value = read;
       for (; Operation *def = value.getDefiningOp();
            value = def->getOperand(0)) {
         if (!inlined.contains(def) || def->getNumOperands() == 0 ||
@@ -244,7 +256,7 @@ void FusionPlan::forceStridedReads() {
       if (!repeats && !crossesColumns(operand, along))
         continue;
       if (reader.getRole() != OpRole::Window || !along ||
-          !isStoredAlong(reader, *along))
+          read != operand.get() || !isStoredAlong(reader, *along))
         makeGroup(view);
     }
   }
@@ -344,6 +356,34 @@ void FusionPlan::storeCutRuns(Value value, ArrayRef<bool> inRun) {
     if (isOpen || elementsOf(next) >= fewElements) {
       makeGroup(op);
       dense.insert(op);
+    }
+  }
+}
+
+/// A tile of what is joined reads each operand under a mask: lanes that lie
+/// apart would be picked one by one, for each of the parts.
+void FusionPlan::forceJoinedParts() {
+  constexpr int64_t shortRun = 64, fewElements = 1 << 12;
+  for (Operation &op : block.without_terminator()) {
+    auto joins = dyn_cast<GraphOpInterface>(&op);
+    std::optional<unsigned> dim =
+        joins && groupOf(&op) ? joins.getJoinedDim() : std::nullopt;
+    if (!dim)
+      continue;
+    for (Value part : op.getOperands()) {
+      Value value = behindAliases(part);
+      Operation *view = value.getDefiningOp();
+      Exprs shape = getShape(part);
+      if (!view || !inlined.contains(view) || view->getNumOperands() == 0 ||
+          elementsOf(shape) < fewElements ||
+          elementsOf(ArrayRef(shape).drop_front(*dim)) < shortRun)
+        continue;
+      AffineMap map = cast<GraphOpInterface>(view).getOperandMap(0);
+      if (!map ||
+          keepsInnermost(map, getShape(value), getShape(view->getOperand(0))))
+        continue;
+      makeGroup(view);
+      dense.insert(view);
     }
   }
 }

@@ -126,9 +126,11 @@ private:
   void classify();
   void forceReturned();
   void forceTangledViews();
+  mlir::Value behindAliases(mlir::Value value) const;
   void forceStridedReads();
   void forceChosenRows();
   void forceRuns();
+  void forceJoinedParts();
   void storeCutRuns(mlir::Value value, llvm::ArrayRef<bool> inRun);
   void inlineWidening();
   void keepRows(llvm::ArrayRef<mlir::Operation *> choosers);

@@ -83,6 +83,10 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       tiled well: 1, or the size of a window that slides over it.
     }], "int64_t", "getOperandReads", (ins "unsigned":$operand), "", [{ return 1; }]>,
     InterfaceMethod<[{
+      Where the result is its operands one after another along a dimension: that. A
+      tile may lie across several, and then reads all of them, each where it is.
+    }], "::std::optional<unsigned>", "getJoinedDim", (ins), "", [{ return std::nullopt; }]>,
+    InterfaceMethod<[{
       For an operator of role Ordered: how often it takes each element of a row of
       `extent` elements, roughly.
     }], "int64_t", "getPasses", (ins "int64_t":$extent), "", [{ return 1; }]>,

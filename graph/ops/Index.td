@@ -36,6 +36,7 @@ def Graph_ConcatOp : Graph_IndexBase<"concat", [Graph_Inferred]> {
   let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$axis);
   let extraClassDeclaration = indexDecl # contentDecl # [{
     bool commutesWithWrapping(unsigned) { return true; }
+    std::optional<unsigned> getJoinedDim() { return getAxis(); }
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
   }];

@@ -473,6 +473,47 @@ def test_transposed_to_few_channels(tmp_path, channels, outputs, size, attribute
     assert "matmul" in kernels and "conv" not in kernels.split("in the code")[1].split("built by")[0], kernels
 
 
+@pytest.mark.parametrize(
+    "channels, outputs, size, attributes, dynamic",
+    [
+        (16, 1, (6, 2, 9), {"kernel_shape": [3, 3, 3], "strides": [2, 4, 3]}, (3, 4)),
+        (5, 1, (4, 6, 7), {"kernel_shape": [4, 4, 4], "strides": [2, 2, 2], "pads": [1, 1, 1, 1, 1, 1]}, (2, 3, 4)),
+        (12, 1, (9, 13), {"kernel_shape": [6, 6], "strides": [2, 2], "pads": [2, 2, 2, 2]}, ()),
+        (3, 1, (9, 13), {"kernel_shape": [3, 4], "strides": [2, 3]}, (0, 3)),
+        (7, 1, (20,), {"kernel_shape": [2], "strides": [5], "output_padding": [4]}, (2,)),
+    ],
+)
+def test_transposed_of_single_channels(tmp_path, channels, outputs, size, attributes, dynamic):
+    """Sums of products in the order of the input: channels a row apart are not laid side by side."""
+    m = Model()
+    x = m.input("x", 2, channels, *size, dynamic=dynamic)
+    weight = m.weight(channels, outputs, *attributes["kernel_shape"])
+    check(tmp_path, m, m.node("ConvTranspose", x, weight, group=channels, **attributes))
+    kernels = harness.invoke("inspect", tmp_path / f"{harness.cpu_targets()[0]}.engine", "--kernels").stdout
+    assert "conv" not in kernels.split("in the code")[1].split("built by")[0], kernels
+
+
+@pytest.mark.parametrize(
+    "channels, outputs, size, groups, attributes, dynamic",
+    [
+        (18, 1, (21, 37), 1, {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}, (2, 3)),
+        (40, 2, (9, 16), 1, {"kernel_shape": [3, 5], "pads": [0, 1, 2, 3], "dilations": [2, 1]}, ()),
+        (64, 3, (16, 7), 1, {"kernel_shape": [3, 3]}, (0, 2, 3)),
+        (64, 6, (30,), 2, {"kernel_shape": [4], "pads": [1, 2]}, (2,)),
+        (16, 1, (4, 5, 6), 1, {"kernel_shape": [2, 2, 3]}, (2, 3, 4)),
+    ],
+)
+def test_to_few_channels(tmp_path, channels, outputs, size, groups, attributes, dynamic):
+    """The same of convolutions without steps."""
+    m = Model()
+    x = m.input("x", 2, channels, *size, dynamic=dynamic)
+    weight = m.weight(outputs, channels // groups, *attributes["kernel_shape"])
+    y = m.node("Conv", x, weight, group=groups, **attributes)
+    check(tmp_path, m, m.node("Sigmoid", y))
+    kernels = harness.invoke("inspect", tmp_path / f"{harness.cpu_targets()[0]}.engine", "--kernels").stdout
+    assert "matmul" in kernels and "conv" not in kernels.split("in the code")[1].split("built by")[0], kernels
+
+
 @pytest.mark.parametrize("kernel, stride, dilation, pad", [(4, 2, 1, 1), (7, 3, 1, 0), (3, 8, 1, 0), (16, 16, 1, 3), (3, 4, 2, 2)])
 def test_windows_added_up(tmp_path, kernel, stride, dilation, pad):
     """Sums of the windows that reach an element, and of no zeros between them."""

@@ -331,3 +331,28 @@ def test_concats_of_concats(tmp_path):
         last = "y" if i == 6 else f"c{i}"
         nodes.append(node("Concat", f"t{i}", "x0", outputs=(last,), axis=1))
     check(tmp_path, nodes, [["n", "s"]], PAIRS)
+
+
+@pytest.mark.parametrize("blocks, mode", [(2, "DCR"), (3, "CRD"), (4, "CRD"), (5, "DCR")])
+def test_pixels_side_by_side(tmp_path, blocks, mode):
+    """Lanes in planes whose distance is open; what is joined of them, and windows over them."""
+    place = [node("DepthToSpace", "x0", outputs=("d",), blocksize=blocks, mode=mode)]
+    shapes = [("n", blocks * blocks * 2, "h", "w")]
+    check(tmp_path, [*place, node("Neg", "d")], shapes, IMAGES)
+    check(tmp_path, [*place, node("Concat", "d", "d", "d", "d", axis=3)], shapes, IMAGES)
+    conv = node("Conv", "d", "k", dilations=[2, 1], pads=[4, 2, 4, 2])
+    check(tmp_path, [*place, conv], shapes, IMAGES, {"k": weights(5, 2, 5, 5)}, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("width", ["1..1..512", "1..8..512", "2..4..7"])
+def test_rows_shorter_where_optimized_for(tmp_path, width):
+    """Long rows of an engine that is optimized for short ones."""
+    high = int(width.split("..")[-1])
+    sizes = [(1 + w % 2, 5, w) for w in (1, 2, 4, 7, 15, 16, 17, 128, 257) if int(width[0]) <= w <= high]
+    optimum = {"x0": ["1..1..4", 3, "1..5..64", width]}
+    shapes = [("n", 3, "h", "w")]
+    tile = [node("Tile", "x0", "r", outputs=("t",)), node("Neg", "t", outputs=("m",)), node("Concat", "m", "t", axis=3)]
+    check(tmp_path, tile, shapes, sizes, {"r": np.array([1, 1, 3, 1])}, optimum=optimum)
+    pads = np.array([0, 0, 1, 1, 0, 0, 4, 4])
+    check(tmp_path, [node("Pad", "x0", "p")], shapes, sizes, {"p": pads}, optimum=optimum)
+    check(tmp_path, [node("Transpose", "x0", perm=[0, 2, 1, 3])], shapes, sizes, optimum=optimum)

@@ -472,11 +472,6 @@ struct PassingRule
   unsigned getPassedDims(Operation *op, unsigned operand) const {
     return passed(cast<Op>(op), operand);
   }
-  std::optional<unsigned> getJoinedDim(Operation *op) const {
-    if constexpr (std::is_same_v<Op, graph::ConcatOp>)
-      return cast<Op>(op).getAxis();
-    return std::nullopt;
-  }
 };
 
 unsigned behindAxis(Value value, unsigned axis) {

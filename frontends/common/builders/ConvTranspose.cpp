@@ -93,8 +93,19 @@ private:
                        e.scalar(int64_t(0), elementOf(x)), lows, shape);
   }
 
-  /// A convolution of one term, a product of each element with each of its
-  /// filters: `values` [N, groups, Q...] by `filters`, as `filter` gives them.
+  /// Whether a phase is a sum of a few products rather than a convolution: no
+  /// sum is over channels, so these need not be innermost in memory, which lays
+  /// side by side what lies far apart. One without steps is as it should be.
+  bool addsTaps(ArrayRef<Phases> runs) {
+    int64_t taps = 1, most = spatial == 1 ? 4 : 12;
+    for (const Phases &run : runs)
+      taps = std::min(taps * run.taps, most + 1);
+    return graph::constantOf(input[1]) == t.groups && taps <= most &&
+           llvm::any_of(t.strides, [](int64_t stride) { return stride > 1; });
+  }
+
+  /// Each element times each filter of its channel: `values` [N, groups, Q...]
+  /// by `filters`, one tap of what `filter` gives.
   Value multiply(Value values, Value filters, ArrayRef<Phases> runs) {
     Exprs split = e.numbers({t.groups}),
           along = {input[0], e.number(t.groups), e.number(1)},
@@ -109,6 +120,84 @@ private:
     split.push_back(e.number(outputs));
     Value turned = e.transpose(e.reshape(filters, split), permutation);
     return e.mul(e.reshape(values, along), e.reshape(turned, across));
+  }
+
+  /// The sum of products with each tap of `filters`.
+  Value addTaps(Value filters, ArrayRef<Phases> runs) {
+    Value sum;
+    SmallVector<int64_t> steps(spatial + 2, 1), extents;
+    for (const Phases &run : runs)
+      extents.push_back(run.taps);
+    Exprs one = graph::getShape(filters);
+    std::fill(one.begin() + 2, one.end(), e.number(1));
+    for (SmallVector<int64_t> &tap : allPlaces(extents)) {
+      Exprs last = e.numbers({0, 0});
+      for (auto [i, run] : llvm::enumerate(runs))
+        last.push_back(e.number(run.taps - 1 - tap[i]));
+      Value term =
+          multiply(moved(runs, tap), e.slice(filters, last, steps, one), runs);
+      sum = sum ? e.add(sum, term) : term;
+    }
+    return sum;
+  }
+
+  /// All places of a box, the last coordinate the fastest.
+  static std::vector<SmallVector<int64_t>>
+  allPlaces(ArrayRef<int64_t> extents) {
+    std::vector<SmallVector<int64_t>> places = {{}};
+    for (int64_t extent : extents) {
+      std::vector<SmallVector<int64_t>> longer;
+      for (const SmallVector<int64_t> &place : places)
+        for (int64_t i = 0; i < extent; ++i) {
+          longer.push_back(place);
+          longer.back().push_back(i);
+        }
+      places = std::move(longer);
+    }
+    return places;
+  }
+
+  /// By how much a tap of a run moves the input up along dimension `i`.
+  int64_t lowOf(size_t i, const Phases &run, int64_t tap) {
+    return run.offset + tap * run.dilation - firsts[i];
+  }
+
+  /// The least and the most of all taps along dimension `i`.
+  std::pair<int64_t, int64_t> lowsOf(size_t i) {
+    int64_t least = std::numeric_limits<int64_t>::max(),
+            most = std::numeric_limits<int64_t>::min();
+    for (const Phases &run :
+         phasesOf(t.kernel[i], t.strides[i], t.dilations[i]))
+      for (int64_t tap = 0; tap < run.taps; ++tap) {
+        least = std::min(least, lowOf(i, run, tap));
+        most = std::max(most, lowOf(i, run, tap));
+      }
+    return {least, most};
+  }
+
+  /// The input [N, groups, Q...] as a tap of a phase meets it, with zeros where
+  /// there is none: a part of one value that serves all of them.
+  Value moved(ArrayRef<Phases> runs, ArrayRef<int64_t> tap) {
+    SmallVector<int64_t> steps(spatial + 2, 1);
+    Exprs starts = e.numbers({0, 0}), shape = {input[0], input[1]},
+          lows = starts, wide = shape;
+    for (size_t i = 0; i < spatial; ++i) {
+      auto [least, most] = lowsOf(i);
+      lows.push_back(e.number(most));
+      wide.push_back(graph::simplify(counts[i] + (most - least)));
+      starts.push_back(e.number(most - lowOf(i, runs[i], tap[i])));
+      shape.push_back(counts[i]);
+    }
+    bool isSame = wide == input && llvm::all_of(lows, [&](mlir::AffineExpr n) {
+                    return n == e.number(0);
+                  });
+    if (!surrounded)
+      surrounded = isSame
+                       ? x
+                       : e.pad(graph::PadMode::constant, x,
+                               e.scalar(int64_t(0), elementOf(x)), lows, wide);
+    return shape == wide ? surrounded
+                         : e.slice(surrounded, starts, steps, shape);
   }
 
   Value convolve(ArrayRef<Phases> runs) {
@@ -128,12 +217,9 @@ private:
     SmallVector<int64_t> pads(2 * spatial, 0), dilations;
     for (const Phases &run : runs)
       dilations.push_back(run.dilation);
+    if (addsTaps(runs))
+      return addTaps(filter(runs), runs);
     Value values = padded(runs, pads), filters = filter(runs);
-    bool hasOneTerm =
-        graph::constantOf(input[1]) == t.groups &&
-        llvm::all_of(runs, [](const Phases &run) { return run.taps == 1; });
-    if (hasOneTerm && llvm::all_of(pads, [](int64_t n) { return n == 0; }))
-      return multiply(values, filters, runs);
     Value sum = e.op<graph::ConvOp>(
         {values, filters},
         {e.attr("strides", SmallVector<int64_t>(spatial, 1)),
@@ -208,10 +294,12 @@ private:
   /// Of q: the first, and the last less the input's extent; how many there are.
   SmallVector<int64_t> firsts, lasts;
   Exprs counts, extents;
+  /// The input with the zeros that any tap meets.
+  Value surrounded;
 };
 } // namespace
 
-/// The filter's [C, O/g, K...] as [O, C/g, K...], the last tap first.
+/// The filter's [C, O/g, K...] as [O, C/g, K...], or back, the last tap first.
 static Value turnFilter(Value filter, int64_t groups, Emitter &e) {
   Exprs shape = graph::getShape(filter), split = shape, starts, result;
   split.insert(split.begin(), e.number(groups));
@@ -277,11 +365,11 @@ static bool coversResult(const TransposedWindow &t) {
 /// `convolutions` of them: where a group has few output channels, which lanes
 /// of those would be. Each element of the product is written and read once
 /// more.
-static bool multipliesFirst(Value filter, const TransposedWindow &t,
+/// `shape`: of the filter, [C, O/g, K...].
+static bool multipliesFirst(const Exprs &shape, const TransposedWindow &t,
                             int64_t convolutions) {
   constexpr int64_t mostTaps = 64, mostOutputs = 8, mostRows = 16,
-                    leastTerms = 4;
-  Exprs shape = graph::getShape(filter);
+                    mostAlone = 64, leastTerms = 4;
   int64_t channels = *graph::constantOf(shape[0]) / t.groups,
           outputs = *graph::constantOf(shape[1]), rows = outputs;
   bool overlaps = false;
@@ -293,9 +381,13 @@ static bool multipliesFirst(Value filter, const TransposedWindow &t,
   }
   if (channels < leastTerms || outputs > mostOutputs || !coversResult(t))
     return false;
-  // One convolution has a column for each residue, so its lanes are more.
-  return convolutions == 1 && overlaps ? rows <= std::min(channels, mostRows)
-                                       : rows <= 2 * channels;
+  // One convolution has a column for each residue, so its lanes are more, where
+  // there are several.
+  bool hasSteps =
+      llvm::any_of(t.strides, [](int64_t stride) { return stride > 1; });
+  return convolutions == 1 && overlaps
+             ? rows <= std::min(channels, hasSteps ? mostRows : mostAlone)
+             : rows <= 2 * channels;
 }
 
 /// Each element of the input times all taps of all filters, one product; its
@@ -334,6 +426,40 @@ static Value multiplyFirst(Value x, Value filter, const TransposedWindow &t,
                     e);
 }
 
+Value charonia::frontend::convolveByProduct(Value x, Value filter,
+                                            const Window &window,
+                                            int64_t groups, Emitter &e) {
+  TransposedWindow t;
+  t.strides = window.strides;
+  t.dilations = window.dilations;
+  t.pads = window.pads;
+  t.groups = groups;
+  size_t spatial = window.strides.size();
+  t.outputPadding.assign(spatial, 0);
+  bool overlaps = false;
+  for (auto [d, extent] :
+       llvm::enumerate(llvm::drop_begin(graph::getShape(filter), 2))) {
+    std::optional<int64_t> size = graph::constantOf(extent);
+    if (!size || *size > maxWindow || t.strides[d] != 1)
+      return {};
+    t.kernel.push_back(*size);
+    overlaps |= *size > 1;
+    for (size_t side : {d, d + spatial})
+      t.pads[side] = (*size - 1) * t.dilations[d] - t.pads[side];
+  }
+  if (!overlaps || window.channelsLast ||
+      !llvm::isa<mlir::FloatType>(elementOf(x)) ||
+      llvm::any_of(t.pads, [](int64_t pad) { return pad < 0; }))
+    return {};
+  Exprs shape = graph::getShape(filter);
+  mlir::AffineExpr outputs = graph::simplify(shape[0].floorDiv(groups));
+  shape[0] = graph::simplify(shape[1] * groups);
+  shape[1] = outputs;
+  if (!multipliesFirst(shape, t, /*convolutions=*/1))
+    return {};
+  return multiplyFirst(x, turnFilter(filter, groups, e), t, e);
+}
+
 Value charonia::frontend::buildConvTranspose(Value x, Value filter,
                                              const TransposedWindow &window,
                                              Emitter &e) {
@@ -356,7 +482,7 @@ Value charonia::frontend::buildConvTranspose(Value x, Value filter,
     convolutions =
         std::min<int64_t>(convolutions * runs.size(), maxConvolutions + 1);
   }
-  if (multipliesFirst(filter, window, convolutions))
+  if (multipliesFirst(graph::getShape(filter), window, convolutions))
     return multiplyFirst(x, filter, window, e);
   if (convolutions > maxConvolutions)
     return convolveSpread(x, filter, window, e);

@@ -2,7 +2,7 @@
 #ifndef CHARONIA_FRONTENDS_COMMON_BUILDERS_CONVTRANSPOSE_H
 #define CHARONIA_FRONTENDS_COMMON_BUILDERS_CONVTRANSPOSE_H
 
-#include "frontends/common/Emitter.h"
+#include "frontends/common/builders/Window.h"
 
 namespace charonia::frontend {
 
@@ -20,6 +20,13 @@ struct TransposedWindow {
 /// by side.
 mlir::Value buildConvTranspose(mlir::Value x, mlir::Value filter,
                                const TransposedWindow &window, Emitter &e);
+
+/// The convolution of `x` with `filter`, [O, C / groups, K...], as one product
+/// of all taps whose rows, runs of the image, are added up: a convolution to
+/// few channels without steps is a transposed one. Null where a convolution is
+/// the better way.
+mlir::Value convolveByProduct(mlir::Value x, mlir::Value filter,
+                              const Window &window, int64_t groups, Emitter &e);
 
 } // namespace charonia::frontend
 

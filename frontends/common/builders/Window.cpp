@@ -1,4 +1,5 @@
 #include "frontends/common/builders/Window.h"
+#include "frontends/common/builders/ConvTranspose.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -123,6 +124,8 @@ Value charonia::frontend::buildConv(const Window &w, Value input, Value filter,
     return e.fail("a filter of " + e.describe(filter.getType()) + " in " +
                   llvm::Twine(groups) + " groups does not fit the " +
                   llvm::Twine(*channels) + " channels of the input");
+  if (Value sum = convolveByProduct(input, filter, w, groups, e))
+    return sum;
   SmallVector<mlir::NamedAttribute> attributes = {
       e.attr("strides", w.strides), e.attr("pads", w.pads),
       e.attr("dilations", w.dilations), e.attr("groups", groups)};

@@ -171,3 +171,19 @@ func.func @shared_row(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) a
   tile.store %a, %y[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (s0 * 16 + d0)>, shape = affine_map<()[s0, s1] -> (48000)>, rank = 1 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index, index
   return
 }
+// Lanes in three planes of a tensor whose size is open: what is between planes is known when it runs, so each is a
+// run of memory, of which nothing behind its last lane is read, and lanes are picked.
+func.func @planes(%x: !tile.buffer<f32>, %y: !tile.buffer<f32>, %n: index) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @planes
+  // CHECK-NOT: gather
+  // CHECK: call <8 x float> @llvm.masked.load.v8f32{{.*}}<8 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false>
+  // CHECK: call <8 x float> @llvm.masked.load.v8f32{{.*}}<8 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false>
+  // CHECK: shufflevector
+  // CHECK: call <8 x float> @llvm.masked.load.v8f32
+  // CHECK-NOT: gather
+  // CHECK: ret void
+  %pid = tile.program_id : index
+  %a = tile.load %x[%pid, %n] {map = affine_map<(d0)[s0, s1] -> (d0 mod 3, s0 * 16 + d0 floordiv 3)>, shape = affine_map<()[s0, s1] -> (3, s1)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>, index, index) -> tensor<16xf32>
+  tile.store %a, %y[%pid] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (64, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<16xf32>, !tile.buffer<f32>, index
+  return
+}

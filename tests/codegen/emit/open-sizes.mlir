@@ -408,3 +408,63 @@ module attributes {graph.symbols = [{divisor = 1 : i64, max = 1000 : i64, min = 
     return %0 : tensor<64x?xf32, affine_map<()[s0] -> (64, s0 * 3)>>
   }
 }
+
+// -----
+
+// Rows of an open size are no part of one run with their neighbours, though those that are optimized for are short: no
+// lane divides to find its own. Long ones are taken in long tiles.
+// CHECK-LABEL: func.func @short_at_best(
+// CHECK-NOT: floordiv s1
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<128xf32>
+// CHECK: tile.load %arg0{{.*}}tensor<16xf32>
+module attributes {graph.symbols = [
+  {name = "h", min = 1 : i64, opt = 64 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 2 : i64, opt = 2 : i64, max = 512 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>) -> tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1 - 1)>> {
+    %0 = graph.kernel "short_at_best"(%a) : (tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>) -> tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1 - 1)>> {
+    ^bb0(%x: tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>):
+      %1 = graph.slice %x {starts = affine_map<()[s0, s1] -> (0, 0, 1)>, steps = array<i64: 1, 1, 1>} : (tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>) -> tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1 - 1)>>
+      graph.yield %1 : tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1 - 1)>>
+    }
+    return %0 : tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1 - 1)>>
+  }
+}
+
+// -----
+
+// So are rows that are padded, which most tiles lie inside of.
+// CHECK-LABEL: func.func @padded_short(
+// CHECK: scf.for
+// CHECK: tile.load %arg0{{.*}}tensor<32xf32>
+module attributes {graph.symbols = [
+  {name = "h", min = 4 : i64, opt = 64 : i64, max = 128 : i64, divisor = 1 : i64},
+  {name = "w", min = 1 : i64, opt = 8 : i64, max = 64 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>, %f: tensor<f32>) -> tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0 + 2, s1 + 2)>> {
+    %0 = graph.kernel "padded_short"(%a, %f) : (tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>, tensor<f32>) -> tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0 + 2, s1 + 2)>> {
+    ^bb0(%x: tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>, %v: tensor<f32>):
+      %1 = graph.pad constant %x, %v {lows = affine_map<()[s0, s1] -> (0, 1, 1)>} : (tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>, tensor<f32>) -> tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0 + 2, s1 + 2)>>
+      graph.yield %1 : tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0 + 2, s1 + 2)>>
+    }
+    return %0 : tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0 + 2, s1 + 2)>>
+  }
+}
+
+// -----
+
+// Tiles of what is laid side by side by three are whole periods of whole registers.
+// CHECK-LABEL: func.func @by_three(
+// CHECK: tile.load %arg0{{.*}}(d0 + 1) mod 3, s{{[0-9]}}, (d0 + 1) floordiv 3{{.*}}tensor<96xf32>
+module attributes {graph.symbols = [
+  {name = "h", min = 1 : i64, opt = 64 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 2 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<3x?x?xf32, affine_map<()[s0, s1] -> (3, s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>> {
+    %0 = graph.kernel "by_three"(%a) : (tensor<3x?x?xf32, affine_map<()[s0, s1] -> (3, s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>> {
+    ^bb0(%x: tensor<3x?x?xf32, affine_map<()[s0, s1] -> (3, s0, s1)>>):
+      %1 = graph.transpose %x {permutation = array<i64: 1, 2, 0>} : (tensor<3x?x?xf32, affine_map<()[s0, s1] -> (3, s0, s1)>>) -> tensor<?x?x3xf32, affine_map<()[s0, s1] -> (s0, s1, 3)>>
+      %2 = graph.reshape %1 : (tensor<?x?x3xf32, affine_map<()[s0, s1] -> (s0, s1, 3)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3)>>
+      %3 = graph.slice %2 {starts = affine_map<()[s0, s1] -> (0, 1)>, steps = array<i64: 1, 1>} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>>
+      graph.yield %3 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>>
+    }
+    return %0 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>>
+  }
+}

@@ -140,3 +140,44 @@ func.func @doubled(%x: tensor<1x32x64x64xf32>) -> tensor<1x32x62x61xf32> {
   %41 = graph.normalize %40 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
   return %41 : tensor<1x32x62x61xf32>
 }
+
+// -----
+
+// Windows overlap, so what they slide over is stored as it lies, also where a view that moves nothing hides the one that does.
+// CHECK-LABEL: @window_behind_alias
+// CHECK: graph.kernel "transpose"
+// CHECK: graph.kernel "conv"
+// SPARSE-LABEL: @window_behind_alias
+// SPARSE: graph.kernel "transpose"
+func.func @window_behind_alias(%x: tensor<1x4x4x32x16xf32>, %w: tensor<13x5x5x1xf32>) -> tensor<1x124x60x13xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 3, 1, 4, 2>} : (tensor<1x4x4x32x16xf32>) -> tensor<1x32x4x16x4xf32>
+  %1 = graph.reshape %0 : (tensor<1x32x4x16x4xf32>) -> tensor<1x128x64x1xf32>
+  %2 = graph.conv %1, %w {channels_last, dilations = array<i64: 1, 1>, groups = 1 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<1x128x64x1xf32>, tensor<13x5x5x1xf32>) -> tensor<1x124x60x13xf32>
+  return %2 : tensor<1x124x60x13xf32>
+}
+
+// -----
+
+// A tile of what is joined reads each part under a mask: what lies apart in memory is stored side by side before.
+// CHECK-LABEL: @joined
+// CHECK: graph.kernel "transpose"
+// CHECK: graph.kernel "concat"
+// SPARSE-LABEL: @joined
+// SPARSE-NOT: graph.kernel "transpose"
+func.func @joined(%x: tensor<2x3x3x64x64xf32>, %y: tensor<2x192x192xf32>) -> tensor<2x192x576xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 3, 1, 4, 2>} : (tensor<2x3x3x64x64xf32>) -> tensor<2x64x3x64x3xf32>
+  %1 = graph.reshape %0 : (tensor<2x64x3x64x3xf32>) -> tensor<2x192x192xf32>
+  %2 = graph.concat %1, %y, %1 {axis = 2 : i64} : (tensor<2x192x192xf32>, tensor<2x192x192xf32>, tensor<2x192x192xf32>) -> tensor<2x192x576xf32>
+  return %2 : tensor<2x192x576xf32>
+}
+
+// -----
+
+// Parts of single elements interleave: each is read where it lies.
+// CHECK-LABEL: @interleaved
+// CHECK-NOT: graph.kernel "transpose"
+func.func @interleaved(%x: tensor<2x64x192x1xf32>, %y: tensor<2x192x64x1xf32>) -> tensor<2x192x64x2xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x64x192x1xf32>) -> tensor<2x192x64x1xf32>
+  %1 = graph.concat %0, %y {axis = 3 : i64} : (tensor<2x192x64x1xf32>, tensor<2x192x64x1xf32>) -> tensor<2x192x64x2xf32>
+  return %1 : tensor<2x192x64x2xf32>
+}
