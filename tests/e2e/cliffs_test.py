@@ -473,6 +473,26 @@ def test_transposed_to_few_channels(tmp_path, channels, outputs, size, attribute
     assert "matmul" in kernels and "conv" not in kernels.split("in the code")[1].split("built by")[0], kernels
 
 
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_transposed_taps_that_cancel(tmp_path, precision):
+    """Taps whose products are out of a half's range, and add up to little."""
+    m = Model()
+    weight = np.abs(m.rng.standard_normal((64, 8, 3, 3))) * 0.5
+    weight[:, :, 2] = -weight[:, :, 0]
+    x = m.input("x", 1, 64, 1, 24, low=3e3, high=3e4)
+    m.feeds["x"] = np.round(m.feeds["x"] / 256) * 256  # exact in both types
+    rows = m.node("Expand", x, m.constant([1, 64, 9, 24], np.int64))
+    y = m.node("ConvTranspose", rows, m.constant(weight), strides=[2, 1], pads=[2, 1, 2, 1])
+    y = m.node("Slice", y, *(m.constant(v, np.int64) for v in ([0], [100], [2], [2])))
+    path, engine = tmp_path / "model.onnx", tmp_path / "y.engine"
+    onnx.save(m.proto(y), path)
+    for target in harness.cpu_targets():
+        harness.compile_model(path, engine, target=target, precision=precision)
+        value = harness.run_engine(engine, m.feeds, [y], tmp_path / "run")[0]
+        # Of products of 1e6 that cancel.
+        assert np.abs(value).max() < 8, f"{target}: {np.abs(value).max()}"
+
+
 @pytest.mark.parametrize("kernel, stride, dilation, pad", [(4, 2, 1, 1), (7, 3, 1, 0), (3, 8, 1, 0), (16, 16, 1, 3), (3, 4, 2, 2)])
 def test_windows_added_up(tmp_path, kernel, stride, dilation, pad):
     """Sums of the windows that reach an element, and of no zeros between them."""
