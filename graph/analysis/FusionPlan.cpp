@@ -307,59 +307,6 @@ void FusionPlan::forceChosenRows() {
   }
 }
 
-/// Whether dimensions that are walked as one run are one in the memory that a
-/// view takes them from, too: the same extents but the outermost, side by side.
-static bool keepsRun(GraphOpInterface view, ArrayRef<bool> inRun) {
-  AffineMap map = view.getOperandMap(0);
-  Exprs to = getShape(view->getResult(0)), from = getShape(view->getOperand(0));
-  if (!map || from.size() != to.size())
-    return false;
-  bool outermost = true;
-  for (auto [d, belongs] : llvm::enumerate(inRun)) {
-    if (!belongs)
-      continue;
-    AffineExpr dim = getAffineDimExpr(d, map.getContext());
-    bool moved = simplify(map.getResult(d) - dim).isFunctionOfDim(d);
-    if (moved || (!outermost && (map.getResult(d) != dim || to[d] != from[d])))
-      return false;
-    outermost = false;
-  }
-  return true;
-}
-
-/// Stores what views cut out of runs of memory, where `value` is computed of it
-/// element by element and its dimensions of `inRun` are walked as one: each
-/// element's place would be divided by their sizes, and its lanes picked one by
-/// one.
-void FusionPlan::storeCutRuns(Value value, ArrayRef<bool> inRun) {
-  constexpr int64_t fewElements = 1 << 12;
-  auto isKnown = [](AffineExpr extent) {
-    return constantOf(extent).has_value();
-  };
-  // Each once, however many read it.
-  llvm::SetVector<Value> reached;
-  reached.insert(value);
-  for (size_t i = 0; i < reached.size(); ++i) {
-    Value next = reached[i];
-    auto op = next.getDefiningOp<GraphOpInterface>();
-    if (op && op.getRole() == OpRole::Pointwise)
-      for (Value operand : op->getOperands())
-        if (getShape(operand) == getShape(next))
-          reached.insert(operand);
-  }
-  for (Value next : llvm::reverse(reached)) {
-    auto op = next.getDefiningOp<GraphOpInterface>();
-    if (!op || op->getNumOperands() == 0 || isWeight(op) ||
-        !inlined.contains(op) || isSameBytes(op) || keepsRun(op, inRun))
-      continue;
-    bool isOpen = !llvm::all_of(getShape(next), isKnown);
-    if (isOpen || elementsOf(next) >= fewElements) {
-      makeGroup(op);
-      dense.insert(op);
-    }
-  }
-}
-
 /// A tile of what is joined reads each operand under a mask: lanes that lie
 /// apart would be picked one by one, for each of the parts.
 void FusionPlan::forceJoinedParts() {
@@ -385,28 +332,6 @@ void FusionPlan::forceJoinedParts() {
       makeGroup(view);
       dense.insert(view);
     }
-  }
-}
-
-/// A normalization whose rows have several dimensions walks each row as one
-/// run, and does so more than once.
-void FusionPlan::forceRuns() {
-  for (Operation &op : block.without_terminator()) {
-    auto reader = dyn_cast<GraphOpInterface>(&op);
-    if (!reader || !groupOf(&op) ||
-        reader.getRole() != OpRole::RowNormalization)
-      continue;
-    SmallVector<int64_t> axes = reader.getReductionAxes();
-    Exprs shape = getShape(op.getOperand(0));
-    SmallVector<bool> inRun(shape.size(), false);
-    for (int64_t axis : axes)
-      inRun[axis] = constantOf(shape[axis]) != 1;
-    // Else lanes are what lies behind the row.
-    bool isInnermost = true;
-    for (int64_t d = int64_t(shape.size()) - 1; d >= 0 && !inRun[d]; --d)
-      isInnermost &= constantOf(shape[d]) == 1;
-    if (isInnermost && llvm::count(inRun, true) > 1)
-      storeCutRuns(op.getOperand(0), inRun);
   }
 }
 

@@ -57,6 +57,8 @@ struct FusionLimits {
   /// tile after tile, is stored: on a CPU, where a kernel costs little and
   /// lanes that lie apart are picked one by one.
   bool denseRows = false;
+  /// Elements of the widest vector that code may be made for.
+  int64_t lanes = 16;
   /// Rows up to which a product widens its weights where it reads them, once
   /// for each tile of rows: any on a CPU, where that is little beside a tile.
   int64_t widenedRows = 0;
@@ -131,7 +133,10 @@ private:
   void forceChosenRows();
   void forceRuns();
   void forceJoinedParts();
-  void storeCutRuns(mlir::Value value, llvm::ArrayRef<bool> inRun);
+  void storeCutRuns(mlir::Value value, int64_t row);
+  bool cutsRun(GraphOpInterface op, int64_t row) const;
+  llvm::SmallVector<std::optional<int64_t>> stepsOf(GraphOpInterface op,
+                                                    unsigned operand) const;
   void inlineWidening();
   void keepRows(llvm::ArrayRef<mlir::Operation *> choosers);
   bool crossesColumns(mlir::OpOperand &operand,
@@ -195,6 +200,7 @@ private:
   /// At the optimal values of the shape symbols.
   int64_t elementsOf(mlir::Value value) const;
   int64_t elementsOf(llvm::ArrayRef<mlir::AffineExpr> shape) const;
+  llvm::SmallVector<int64_t> sizesOf(mlir::Value value) const;
 
   mlir::Block &block;
   llvm::SmallVector<int64_t> optimum;
@@ -208,7 +214,7 @@ private:
   llvm::DenseSet<mlir::Operation *> tangled;
   /// Views that take rows apart that data have chosen: kernels of their own.
   llvm::DenseSet<mlir::Operation *> across;
-  /// Views that are stored as data choose rows of them: no reader has them.
+  /// What is stored so that readers find rows in it: no reader has it.
   llvm::DenseSet<mlir::Operation *> dense;
   llvm::DenseMap<mlir::Operation *, Group *> groups;
   std::vector<std::unique_ptr<Group>> storage;

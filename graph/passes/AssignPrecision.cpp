@@ -56,6 +56,7 @@ private:
     ranges.emplace(std::ldexp(1.0, digits));
     findFullRange(block);
     findDistances(block);
+    findPartialSums(block);
     // What distances are made of.
     findFullRange(block);
     // A softmax feels more than that: here numbers are rounded by 2^-6.
@@ -164,6 +165,58 @@ private:
            });
   }
 
+  /// The contraction of which an operator moves elements: all it reads but
+  /// weights are parts of that one; null: there is no such, or it computes.
+  Operation *movedOf(GraphOpInterface op,
+                     const llvm::DenseMap<Value, Operation *> &products) {
+    if (op.getRole() != OpRole::View && op.getRole() != OpRole::Indexing)
+      return nullptr;
+    Operation *product = nullptr;
+    for (Value operand : op->getOperands()) {
+      if (!isWide(operand) || weightsOnly(operand))
+        continue;
+      Operation *of = products.lookup(operand);
+      if (!of || (product && product != of))
+        return nullptr;
+      product = of;
+    }
+    return product;
+  }
+
+  /// Finds the sums and differences of parts of one product, and what of it
+  /// leads to them: they are sums of more of its terms, which are rounded once,
+  /// as those of a contraction are. Parts may leave the range of a small type,
+  /// and cancel.
+  void findPartialSums(Block &block) {
+    llvm::DenseMap<Value, Operation *> products;
+    for (auto op : block.getOps<GraphOpInterface>()) {
+      if (op->getNumResults() != 1 || !isWide(op->getResult(0)) ||
+          weightsOnly(op->getResult(0)))
+        continue;
+      Operation *product = op.getRole() == OpRole::Contraction
+                               ? op.getOperation()
+                               : movedOf(op, products);
+      if (op.getRole() == OpRole::Pointwise && op.mayCancel() &&
+          op->getNumOperands() == 2) {
+        product = products.lookup(op->getOperand(0));
+        if (product != products.lookup(op->getOperand(1)))
+          product = nullptr;
+        if (product)
+          partialSums.insert(op);
+      }
+      if (product)
+        products[op->getResult(0)] = product;
+    }
+    findAbove(block, parts, [&](OpOperand &use) {
+      auto op = dyn_cast<GraphOpInterface>(use.getOwner());
+      return op && products.contains(use.get()) &&
+             (partialSums.contains(op) ||
+              (op.getRole() != OpRole::Contraction &&
+               products.contains(op->getResult(0)) &&
+               parts.contains(op->getResult(0))));
+    });
+  }
+
   /// A mask made of an input: its other readers take it as they take any input,
   /// so that the rest of the model is no wider for it.
   void addMask(Value value) {
@@ -236,6 +289,11 @@ private:
           narrow = true;
           break;
         }
+    if (op.getRole() != OpRole::Contraction && parts.contains(op->getResult(0)))
+      return Kind::Wide;
+    // The last one is an activation.
+    if (partialSums.contains(op))
+      return Kind::Narrow;
     if (readsOutside(op))
       return narrow || wide || !index ? Kind::Wide : Kind::Index;
     switch (op.getRole()) {
@@ -263,7 +321,8 @@ private:
     auto it = result ? kinds.find(result) : kinds.end();
     bool narrow = graphOp && it != kinds.end() && it->second == Kind::Narrow;
     OpBuilder builder(op);
-    if (narrow && (readsInexact(graphOp) || distances.contains(op)))
+    if (narrow && (readsInexact(graphOp) || distances.contains(op) ||
+                   partialSums.contains(op)))
       return computeInFull(op, builder);
     for (OpOperand &operand : op->getOpOperands()) {
       if (!kinds.contains(operand.get()))
@@ -396,6 +455,9 @@ private:
   llvm::DenseSet<Value> fullRange, masks;
   /// Operators of which places are told apart.
   llvm::DenseSet<Operation *> distances;
+  /// Sums of parts of one product, and what moves parts of it to these.
+  llvm::DenseSet<Operation *> partialSums;
+  llvm::DenseSet<Value> parts;
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrow, wide;
 };

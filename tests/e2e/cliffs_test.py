@@ -12,6 +12,7 @@ import harness
 import numpy as np
 import onnx
 import pytest
+from latency import bench_record
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -512,6 +513,48 @@ def test_to_few_channels(tmp_path, channels, outputs, size, groups, attributes, 
     check(tmp_path, m, m.node("Sigmoid", y))
     kernels = harness.invoke("inspect", tmp_path / f"{harness.cpu_targets()[0]}.engine", "--kernels").stdout
     assert "matmul" in kernels and "conv" not in kernels.split("in the code")[1].split("built by")[0], kernels
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_transposed_taps_that_cancel(tmp_path, precision):
+    """Taps whose products are out of a half's range, and add up to little."""
+    m = Model()
+    weight = np.abs(m.rng.standard_normal((64, 8, 3, 3))) * 0.5
+    weight[:, :, 2] = -weight[:, :, 0]
+    x = m.input("x", 1, 64, 1, 24, low=3e3, high=3e4)
+    m.feeds["x"] = np.round(m.feeds["x"] / 256) * 256  # exact in both types
+    rows = m.node("Expand", x, m.constant([1, 64, 9, 24], np.int64))
+    y = m.node("ConvTranspose", rows, m.constant(weight), strides=[2, 1], pads=[2, 1, 2, 1])
+    y = m.node("Slice", y, *(m.constant(v, np.int64) for v in ([0], [100], [2], [2])))
+    path, engine = tmp_path / "model.onnx", tmp_path / "y.engine"
+    onnx.save(m.proto(y), path)
+    for target in harness.cpu_targets():
+        harness.compile_model(path, engine, target=target, precision=precision)
+        value = harness.run_engine(engine, m.feeds, [y], tmp_path / "run")[0]
+        # Of products of 1e6 that cancel.
+        assert np.abs(value).max() < 8, f"{target}: {np.abs(value).max()}"
+
+
+@pytest.mark.parametrize("outputs", [1, 8, 24])
+def test_strides_longer_than_the_image(tmp_path, outputs):
+    """Of one element or window any stride gives the same, and no memory for its zeros."""
+    m = Model()
+    x = m.input("x", 1, 32, 1, 1)
+    attributes = {"strides": [2000, 3000], "dilations": [1, 2], "pads": [0, 1, 1, 0]}
+    check(tmp_path, m, m.node("ConvTranspose", x, m.weight(32, outputs, 3, 4), **attributes))
+    engine = tmp_path / f"{harness.cpu_targets()[0]}.engine"
+    assert bench_record(engine, m.feeds, seconds=0.01)["memory"]["arena_bytes"] < 1e5
+
+
+@pytest.mark.parametrize("pads, windows", [([0, 0, 0, 0], 1), ([3, 1, 2, 1], 1), ([2003, 0, 2000, 0], 3)])
+def test_windows_beyond_the_image(tmp_path, pads, windows):
+    m = Model()
+    x = m.input("x", 1, 2 * 6, windows)
+    image, block = m.constant([7, 9], np.int64), m.constant([2, 3], np.int64)
+    attributes = {"strides": [2000, 3000], "dilations": [3, 2], "pads": pads}
+    check(tmp_path, m, m.node("Col2Im", x, image, block, **attributes))
+    engine = tmp_path / f"{harness.cpu_targets()[0]}.engine"
+    assert bench_record(engine, m.feeds, seconds=0.01)["memory"]["arena_bytes"] < 1e5
 
 
 @pytest.mark.parametrize("kernel, stride, dilation, pad", [(4, 2, 1, 1), (7, 3, 1, 0), (3, 8, 1, 0), (16, 16, 1, 3), (3, 4, 2, 2)])

@@ -460,11 +460,25 @@ Value charonia::frontend::convolveByProduct(Value x, Value filter,
   return multiplyFirst(x, turnFilter(filter, groups, e), t, e);
 }
 
+/// Of a dimension of one element any stride gives the same: none that is longer
+/// than the result, behind which there would be memory for its zeros.
+static TransposedWindow withShortStrides(Value x, TransposedWindow t) {
+  Exprs shape = graph::getShape(x);
+  for (size_t i = 0, spatial = t.kernel.size(); i < spatial; ++i)
+    if (graph::constantOf(shape[i + 2]) == 1) {
+      int64_t end = (t.kernel[i] - 1) * t.dilations[i] + 1 +
+                    t.outputPadding[i] - t.pads[i + spatial];
+      t.strides[i] = std::clamp<int64_t>(end, 1, t.strides[i]);
+    }
+  return t;
+}
+
 Value charonia::frontend::buildConvTranspose(Value x, Value filter,
-                                             const TransposedWindow &window,
+                                             const TransposedWindow &given,
                                              Emitter &e) {
   if (!x || !filter)
     return {};
+  TransposedWindow window = withShortStrides(x, given);
   auto channels = graph::constantOf(graph::getShape(filter)[0]);
   if (window.groups < 1 || !channels || *channels % window.groups)
     return e.fail("a filter of " + e.describe(filter.getType()) +

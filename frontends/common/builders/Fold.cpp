@@ -81,11 +81,43 @@ static int64_t stridesBehind(AffineExpr count, AffineExpr size,
   return strides + (!beyond || *beyond > 0);
 }
 
+/// Of windows along a dimension those, and of their elements those, that may
+/// lie in the image, where sizes are known: what does not takes no part in a
+/// sum, but would take memory. A single window's stride is as good as any.
+static Value cutToImage(Value x, int64_t taps, int64_t axis, AffineExpr size,
+                        Windows &w, int64_t d, Emitter &e) {
+  Exprs dims = graph::getShape(x), starts(dims.size(), e.number(0));
+  auto count = graph::constantOf(dims[axis]), extent = graph::constantOf(size);
+  if (!count || !extent || *count < 1 || *extent < 1)
+    return x;
+  int64_t &stride = w.strides[d], &kernel = w.kernel[d], &pad = w.pads[d],
+          dilation = w.dilations[d], reach = (kernel - 1) * dilation;
+  // The first that reaches behind the padding, or begins there.
+  int64_t first = std::min<int64_t>(
+      {std::max<int64_t>(llvm::divideCeilSigned(pad - reach, stride), 0),
+       pad / stride, *count - 1});
+  pad -= first * stride;
+  int64_t end = *extent + pad,
+          last = std::min(*count - first, llvm::divideCeilSigned(end, stride));
+  kernel = std::min(kernel, llvm::divideCeilSigned(end, dilation));
+  if (last == 1)
+    stride = std::min(stride, end);
+  starts[axis] = e.number(first);
+  dims[axis] = e.number(last);
+  dims[taps] = e.number(kernel);
+  return dims == graph::getShape(x)
+             ? x
+             : e.slice(x, starts, SmallVector<int64_t>(dims.size(), 1), dims);
+}
+
 /// Dimension `axis`, windows, and dimension `taps`, the elements of each,
 /// become one of `size` elements: what lies a stride apart is a sum of the same
 /// taps, and these sums are laid side by side.
 static Value foldAlong(Value x, int64_t taps, int64_t axis, AffineExpr size,
-                       const Windows &w, int64_t d, Emitter &e) {
+                       Windows w, int64_t d, Emitter &e) {
+  x = cutToImage(x, taps, axis, size, w, d, e);
+  if (!x)
+    return {};
   int64_t strides = stridesBehind(graph::getShape(x)[axis], size, w, d);
   SmallVector<Phases> runs =
       phasesOf(w.kernel[d], w.strides[d], w.dilations[d]);

@@ -93,8 +93,13 @@ func.func @whole_run(%x: tensor<1x36x64x64xf32>) -> tensor<1x32x62x64xf32> {
 // -----
 
 // Each value is looked at once, not as often as it is read: what doubles itself forty times.
+// The cut is stored with what is made of it, which stays one kernel.
 // CHECK-LABEL: @doubled
-// CHECK: graph.normalize
+// CHECK: graph.kernel "slice_mul_mul
+// CHECK-NOT: graph.kernel
+// CHECK: graph.kernel "normalize"
+// CHECK-NOT: graph.slice
+// CHECK: return
 func.func @doubled(%x: tensor<1x32x64x64xf32>) -> tensor<1x32x62x61xf32> {
   %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 1, 3)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x32x64x64xf32>) -> tensor<1x32x62x61xf32>
   %1 = graph.mul %0, %0 : (tensor<1x32x62x61xf32>, tensor<1x32x62x61xf32>) -> tensor<1x32x62x61xf32>
@@ -180,4 +185,185 @@ func.func @interleaved(%x: tensor<2x64x192x1xf32>, %y: tensor<2x192x64x1xf32>) -
   %0 = graph.transpose %x {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x64x192x1xf32>) -> tensor<2x192x64x1xf32>
   %1 = graph.concat %0, %y {axis = 3 : i64} : (tensor<2x192x64x1xf32>, tensor<2x192x64x1xf32>) -> tensor<2x192x64x2xf32>
   return %1 : tensor<2x192x64x2xf32>
+}
+
+// -----
+
+// Pieces of whole vectors are read as they lie.
+// CHECK-LABEL: @whole_vectors
+// CHECK-NOT: graph.kernel "slice"
+// CHECK: return
+func.func @whole_vectors(%x: tensor<1x32x64x64xf32>) -> tensor<1x32x62x48xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 1, 3)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x32x64x64xf32>) -> tensor<1x32x62x48xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x62x48xf32>) -> tensor<1x32x62x48xf32>
+  return %1 : tensor<1x32x62x48xf32>
+}
+
+// -----
+
+// Registers hold a short row, which is walked once.
+// CHECK-LABEL: @short_row
+// CHECK-NOT: graph.kernel "slice"
+// CHECK: return
+func.func @short_row(%x: tensor<2048x2x64xf32>) -> tensor<2048x2x63xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 1)>, steps = array<i64: 1, 1, 1>} : (tensor<2048x2x64xf32>) -> tensor<2048x2x63xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 1, 2>, epsilon = 1.0e-5 : f64} : (tensor<2048x2x63xf32>) -> tensor<2048x2x63xf32>
+  return %1 : tensor<2048x2x63xf32>
+}
+
+// -----
+
+// Every second element of whole rows: places are no further divided.
+// CHECK-LABEL: @every_second
+// CHECK-NOT: graph.kernel "slice"
+// CHECK: return
+func.func @every_second(%x: tensor<1x32x61x122xf32>) -> tensor<1x32x61x61xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 0, 0)>, steps = array<i64: 1, 1, 1, 2>} : (tensor<1x32x61x122xf32>) -> tensor<1x32x61x61xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x61x61xf32>) -> tensor<1x32x61x61xf32>
+  return %1 : tensor<1x32x61x61xf32>
+}
+
+// -----
+
+// One of eight between them: neighbours of the run are apart in what it is cut out of.
+// CHECK-LABEL: @one_inside
+// CHECK: graph.kernel "slice"
+// CHECK: graph.kernel "normalize"
+func.func @one_inside(%x: tensor<32x32x8x61xf32>) -> tensor<32x32x1x61xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 3, 0)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<32x32x8x61xf32>) -> tensor<32x32x1x61xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 1, 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<32x32x1x61xf32>) -> tensor<32x32x1x61xf32>
+  return %1 : tensor<32x32x1x61xf32>
+}
+
+// -----
+
+// A row whose dimensions are no neighbours is no run, cut or not.
+// CHECK-LABEL: @apart
+// CHECK-NOT: graph.kernel "slice"
+// CHECK: return
+func.func @apart(%x: tensor<8x32x8x64xf32>) -> tensor<8x32x8x61xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 0, 1)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<8x32x8x64xf32>) -> tensor<8x32x8x61xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 1, 3>, epsilon = 1.0e-5 : f64} : (tensor<8x32x8x61xf32>) -> tensor<8x32x8x61xf32>
+  return %1 : tensor<8x32x8x61xf32>
+}
+
+// -----
+
+// Rows of whole vectors that repeat one element are read as they lie; others are stored, also
+// where a pointwise operator spreads them.
+// CHECK-LABEL: @spread
+// CHECK-NOT: graph.kernel "broadcast"
+// CHECK: return
+func.func @spread(%x: tensor<1x32x64x1xf32>) -> tensor<1x32x64x64xf32> {
+  %0 = graph.broadcast %x : (tensor<1x32x64x1xf32>) -> tensor<1x32x64x64xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x64x64xf32>) -> tensor<1x32x64x64xf32>
+  return %1 : tensor<1x32x64x64xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @spread_by_mul
+// CHECK: graph.kernel "mul"
+// CHECK: graph.kernel "normalize"
+func.func @spread_by_mul(%x: tensor<1x32x64x61xf32>, %y: tensor<1x32x64x1xf32>) -> tensor<1x32x64x61xf32> {
+  %0 = graph.mul %x, %y : (tensor<1x32x64x61xf32>, tensor<1x32x64x1xf32>) -> tensor<1x32x64x61xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x64x61xf32>) -> tensor<1x32x64x61xf32>
+  return %1 : tensor<1x32x64x61xf32>
+}
+
+// -----
+
+// Of a factor for each row there is one element.
+// CHECK-LABEL: @factor_of_rows
+// CHECK-NOT: graph.kernel "mul"
+// CHECK: return
+func.func @factor_of_rows(%x: tensor<1x32x64x61xf32>, %y: tensor<1x32x1x1xf32>) -> tensor<1x32x64x61xf32> {
+  %0 = graph.mul %x, %y : (tensor<1x32x64x61xf32>, tensor<1x32x1x1xf32>) -> tensor<1x32x64x61xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x64x61xf32>) -> tensor<1x32x64x61xf32>
+  return %1 : tensor<1x32x64x61xf32>
+}
+
+// -----
+
+// Of several cuts what is made of them is stored, once.
+// CHECK-LABEL: @two_cuts
+// CHECK-NOT: graph.kernel "slice
+// CHECK: graph.kernel "sub"
+// CHECK: graph.kernel "normalize"
+func.func @two_cuts(%x: tensor<2x32x64x64xf32>) -> tensor<2x32x64x61xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 0, 3)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<2x32x64x64xf32>) -> tensor<2x32x64x61xf32>
+  %1 = graph.slice %x {starts = affine_map<() -> (0, 0, 0, 0)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<2x32x64x64xf32>) -> tensor<2x32x64x61xf32>
+  %2 = graph.sub %0, %1 : (tensor<2x32x64x61xf32>, tensor<2x32x64x61xf32>) -> tensor<2x32x64x61xf32>
+  %3 = graph.normalize %2 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<2x32x64x61xf32>) -> tensor<2x32x64x61xf32>
+  return %3 : tensor<2x32x64x61xf32>
+}
+
+// -----
+
+// The same bytes in another shape, as groups of channels have: the row is some channels' run.
+// CHECK-LABEL: @groups
+// CHECK: graph.kernel "slice"
+// CHECK: graph.kernel "normalize"
+// CHECK-NOT: graph.slice
+// CHECK: return
+func.func @groups(%x: tensor<1x32x64x64xf32>) -> tensor<1x8x14640xf32> {
+  %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 1, 3)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x32x64x64xf32>) -> tensor<1x32x60x61xf32>
+  %1 = graph.reshape %0 : (tensor<1x32x60x61xf32>) -> tensor<1x8x14640xf32>
+  %2 = graph.normalize %1 {axes = array<i64: 2>, epsilon = 1.0e-5 : f64} : (tensor<1x8x14640xf32>) -> tensor<1x8x14640xf32>
+  return %2 : tensor<1x8x14640xf32>
+}
+
+// -----
+
+// Zeros around an image: its rows lie apart.
+// CHECK-LABEL: @padded
+// CHECK: graph.kernel "pad"
+// CHECK: graph.kernel "normalize"
+func.func @padded(%x: tensor<1x32x64x64xf32>) -> tensor<1x32x66x66xf32> {
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %0 = graph.pad constant %x, %zero {lows = affine_map<() -> (0, 0, 1, 1)>} : (tensor<1x32x64x64xf32>, tensor<f32>) -> tensor<1x32x66x66xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x66x66xf32>) -> tensor<1x32x66x66xf32>
+  return %1 : tensor<1x32x66x66xf32>
+}
+
+// -----
+
+// Whole rows of zeros above and below leave one run.
+// CHECK-LABEL: @padded_outside
+// CHECK-NOT: graph.kernel "pad"
+// CHECK: graph.kernel "normalize_pad"
+// CHECK: return
+func.func @padded_outside(%x: tensor<1x32x64x61xf32>) -> tensor<1x32x66x61xf32> {
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %0 = graph.pad constant %x, %zero {lows = affine_map<() -> (0, 0, 1, 0)>} : (tensor<1x32x64x61xf32>, tensor<f32>) -> tensor<1x32x66x61xf32>
+  %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x66x61xf32>) -> tensor<1x32x66x61xf32>
+  return %1 : tensor<1x32x66x61xf32>
+}
+
+// -----
+
+// Open sizes are judged at their optimum; a width of whole vectors has to be known.
+// CHECK-LABEL: @open_width
+// CHECK: graph.kernel "slice"
+// CHECK: graph.kernel "normalize"
+module attributes {graph.symbols = [{name = "h", min = 4, opt = 64, max = 512, divisor = 1}, {name = "w", min = 4, opt = 64, max = 512, divisor = 1}]} {
+  func.func @open_width(%x: tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1)>>) -> tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>> {
+    %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 0, 3)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1)>>) -> tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>>
+    %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>>) -> tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>>
+    return %1 : tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @open_but_few
+// CHECK-NOT: graph.kernel "slice"
+// CHECK: graph.kernel "normalize"
+// CHECK: return
+module attributes {graph.symbols = [{name = "h", min = 4, opt = 8, max = 512, divisor = 1}, {name = "w", min = 4, opt = 8, max = 512, divisor = 1}]} {
+  func.func @open_but_few(%x: tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1)>>) -> tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>> {
+    %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 0, 3)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1)>>) -> tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>>
+    %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>>) -> tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>>
+    return %1 : tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>>
+  }
 }

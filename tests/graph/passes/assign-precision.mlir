@@ -281,3 +281,44 @@ func.func @looked_up(%x: tensor<8xf32>) -> tensor<8x16xf32> {
   %y = graph.add %v, %b : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
   return %y : tensor<8x16xf32>
 }
+
+// -----
+
+// Parts of one product that are added up stay in f32 until all are: they may
+// leave the small type's range and cancel. Nothing else of the product does.
+// CHECK-LABEL: @parts_of_a_product
+// CHECK: %[[P:.*]] = graph.matmul {{.*}} -> tensor<4x12xf16>
+// CHECK: %[[PW:.*]] = graph.cast %[[P]] {to = f32}
+// CHECK: graph.slice %[[PW]]
+// CHECK: %[[AB:.*]] = graph.add {{.*}} -> tensor<4x6xf32>
+// CHECK: %[[ABC:.*]] = graph.sub %[[AB]], {{.*}} -> tensor<4x6xf32>
+// CHECK: %[[R:.*]] = graph.cast %[[ABC]] {to = f16}
+// CHECK: graph.tanh %[[R]] {{.*}} -> tensor<4x6xf16>
+// BF16-LABEL: @parts_of_a_product
+// BF16: graph.add {{.*}} -> tensor<4x6xf32>
+func.func @parts_of_a_product(%x: tensor<4x8xf32>) -> tensor<4x6xf32> {
+  %w = graph.weight "w" : tensor<8x12xf32>
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %p = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x12xf32>) -> tensor<4x12xf32>
+  %a = graph.slice %p {starts = affine_map<() -> (0, 0)>, steps = array<i64: 1, 1>} : (tensor<4x12xf32>) -> tensor<4x6xf32>
+  %b = graph.slice %p {starts = affine_map<() -> (0, 6)>, steps = array<i64: 1, 1>} : (tensor<4x12xf32>) -> tensor<4x6xf32>
+  %c = graph.slice %p {starts = affine_map<() -> (0, 2)>, steps = array<i64: 1, 1>} : (tensor<4x12xf32>) -> tensor<4x4xf32>
+  %d = graph.pad constant %c, %zero {lows = affine_map<() -> (0, 2)>} : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x6xf32>
+  %ab = graph.add %a, %b : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %s = graph.sub %ab, %d : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  %r = graph.tanh %s : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+
+// -----
+
+// Two products that are added up are two activations.
+// CHECK-LABEL: @two_products
+// CHECK: graph.add {{.*}} -> tensor<4x8xf16>
+func.func @two_products(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %w = graph.weight "w" : tensor<8x8xf32>
+  %a = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %b = graph.matmul %y, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %s = graph.add %a, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %s : tensor<4x8xf32>
+}
