@@ -273,29 +273,59 @@ static bool coversResult(const TransposedWindow &t) {
   return true;
 }
 
-/// Whether one product with all taps of all filters is the better way than
-/// `convolutions` of them: where a group has few output channels, which lanes
-/// of those would be. Each element of the product is written and read once
-/// more.
-static bool multipliesFirst(Value filter, const TransposedWindow &t,
-                            int64_t convolutions) {
-  constexpr int64_t mostTaps = 64, mostOutputs = 8, mostRows = 16,
-                    leastTerms = 4;
+/// Products that lanes take for each channel and element of the input where
+/// each combination of runs of residues is a convolution: a filter of each
+/// residue is a lane, and lanes come in whole vectors.
+static int64_t costOfConvolutions(int64_t outputs, const TransposedWindow &t) {
+  constexpr int64_t lanes = 16; // of the widest vector
+  SmallVector<std::pair<int64_t, int64_t>> combined{{1, outputs}};
+  for (size_t i = 0; i < t.kernel.size(); ++i) {
+    SmallVector<std::pair<int64_t, int64_t>> next;
+    for (const Phases &run :
+         phasesOf(t.kernel[i], t.strides[i], t.dilations[i]))
+      for (auto [taps, columns] : combined)
+        if (run.taps > 0)
+          next.push_back({taps * run.taps, columns * run.count});
+    combined = std::move(next);
+  }
+  int64_t cost = 0;
+  for (auto [taps, columns] : combined)
+    cost += taps * llvm::alignTo(columns, lanes);
+  return cost;
+}
+
+/// Whether one product with all taps of all filters costs less than
+/// convolutions, of which there are not many. Its lanes are elements of the
+/// image, but each element of it is written and read once more, and of residues
+/// that are sums of their own results are laid side by side one by one. Costs
+/// are products for each element of the input, as measured.
+static bool multipliesFirst(Value x, Value filter, const TransposedWindow &t,
+                            bool isMany) {
+  constexpr int64_t mostTaps = 64, leastTerms = 4, cached = 1 << 21,
+                    storing = 6, storingFar = 32, laying = 80;
   Exprs shape = graph::getShape(filter);
   int64_t channels = *graph::constantOf(shape[0]) / t.groups,
-          outputs = *graph::constantOf(shape[1]), rows = outputs;
-  bool overlaps = false;
+          outputs = *graph::constantOf(shape[1]), rows = outputs, residues = 1;
   for (auto [kernel, stride] : llvm::zip_equal(t.kernel, t.strides)) {
     if (kernel > mostTaps)
       return false;
     rows *= kernel;
-    overlaps |= kernel > stride;
+    residues = std::min(residues * std::min(stride, mostTaps), cached);
   }
-  if (channels < leastTerms || outputs > mostOutputs || !coversResult(t))
+  if (channels < leastTerms || !coversResult(t))
     return false;
-  // One convolution has a column for each residue, so its lanes are more.
-  return convolutions == 1 && overlaps ? rows <= std::min(channels, mostRows)
-                                       : rows <= 2 * channels;
+  // Else zeros between elements are multiplied, too.
+  if (isMany)
+    return true;
+  int64_t elements = 1; // of the image; open ones are taken for few
+  for (auto [d, extent] : llvm::enumerate(graph::getShape(x)))
+    elements *= d == 1 ? t.groups : graph::constantOf(extent).value_or(1);
+  int64_t product =
+      rows * (channels + (elements > cached / rows ? storingFar : storing));
+  if (residues > 1)
+    product += laying * outputs * residues;
+  // In a convolution filters take the place of one of six products.
+  return 5 * product < 6 * costOfConvolutions(outputs, t) * channels;
 }
 
 /// Each element of the input times all taps of all filters, one product; its
@@ -370,7 +400,7 @@ Value charonia::frontend::buildConvTranspose(Value x, Value filter,
     convolutions =
         std::min<int64_t>(convolutions * runs.size(), maxConvolutions + 1);
   }
-  if (multipliesFirst(filter, window, convolutions))
+  if (multipliesFirst(x, filter, window, convolutions > maxConvolutions))
     return multiplyFirst(x, filter, window, e);
   if (convolutions > maxConvolutions)
     return convolveSpread(x, filter, window, e);
