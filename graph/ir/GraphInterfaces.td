@@ -83,6 +83,10 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       tiled well: 1, or the size of a window that slides over it.
     }], "int64_t", "getOperandReads", (ins "unsigned":$operand), "", [{ return 1; }]>,
     InterfaceMethod<[{
+      For an operator that chooses elements by their place: at how many places of its
+      operands an element of the result reads, each by code of its own.
+    }], "int64_t", "getPlacesRead", (ins), "", [{ return 1; }]>,
+    InterfaceMethod<[{
       For an operator of role Ordered: how often it takes each element of a row of
       `extent` elements, roughly.
     }], "int64_t", "getPasses", (ins "int64_t":$extent), "", [{ return 1; }]>,
