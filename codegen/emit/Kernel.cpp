@@ -646,6 +646,11 @@ private:
     Exprs extents;
     for (unsigned d : g.dims)
       extents.push_back(root[d]);
+    ends.resize(schedule.groups.size());
+    ends[group].reset();
+    if (tiles[group] > 1 &&
+        !graph::isWithin(index, extentOf(g), e.facts(tileOf())))
+      ends[group] = Guard{index, extentOf(g)};
     // The elements of a row that a tile has past its end belong to no row, and
     // must not make the row's own values differ along the tile.
     SmallVector<int64_t> tile = tileOf();
@@ -673,8 +678,14 @@ private:
                        function.getArgument(inputs));
     for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
       Demand demand{value, tile, coordinates, guards};
-      if (i)
+      if (i) {
         demand = withoutUnusedAxes(throughMap(demand, resultMaps[i], value));
+        // In another shape an element past a row's end is one of the next row.
+        if (demand.rank() == tile.size())
+          for (unsigned group : axes)
+            if (ends[group])
+              demand.guards.push_back(*ends[group]);
+      }
       FailureOr<Value> result = e.emit(demand);
       if (failed(result))
         return failure();
@@ -722,6 +733,8 @@ private:
   Exprs root, coordinates;
   /// What of the tile is its own.
   SmallVector<Guard> guards;
+  /// Of groups whose tile may have elements past the last of their dimensions.
+  SmallVector<std::optional<Guard>> ends;
   /// From coordinates of the first result to those of each.
   SmallVector<AffineMap> resultMaps;
   SmallVector<AffineExpr> tileNumbers;

@@ -1,7 +1,6 @@
 #include "graph/analysis/CodeSize.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
-#include "llvm/Support/MathExtras.h"
 #include <queue>
 
 using namespace mlir;
@@ -23,20 +22,10 @@ bool readsElementByElement(GraphOpInterface op, unsigned operand) {
          getShape(op->getOperand(operand)) == getShape(op->getResult(0));
 }
 
-/// At how many places of its operands an element of the result reads, each by
-/// code of its own. What chooses elements by place computes with none but those
-/// that it interpolates between: it fetches, weights and adds each.
-int64_t placesReadBy(GraphOpInterface op) {
-  constexpr int64_t work = 3;
-  return op.getRole() == OpRole::Indexing
-             ? llvm::divideCeil(op.getFlopsPerTerm(), work)
-             : 1;
-}
-
 /// Vector instructions for a register of the result, with what is done for each
 /// of several places.
 int64_t codeOf(GraphOpInterface op) {
-  int64_t places = placesReadBy(op);
+  int64_t places = op.getPlacesRead();
   return op.getCodeSize() + (places > 1 ? op.getFlopsPerTerm() : 0);
 }
 
@@ -109,7 +98,7 @@ private:
       of.addLike(reader.like, reader.count);
     } else {
       of.own = true;
-      of.count += std::min(limit, placesReadBy(op)) * reader.count;
+      of.count += std::min(limit, op.getPlacesRead()) * reader.count;
     }
   }
 

@@ -278,8 +278,9 @@ const char *FusionPlan::whyNotInFront(const Group &producer,
                    roleOf(producer.ops[0]) != OpRole::View
                ? nullptr
                : "windows that overlap would compute it again";
-  int64_t computed =
-      elementsOf(op->getResult(0)) * op.getOperandReads(use.getOperandNumber());
+  // What interpolates computes all that it interpolates between.
+  int64_t computed = elementsOf(op->getResult(0)) * op.getPlacesRead() *
+                     op.getOperandReads(use.getOperandNumber());
   return cheap || computed <= stored + stored / 2 ? nullptr : again;
 }
 

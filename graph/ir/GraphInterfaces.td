@@ -87,6 +87,10 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       tile may lie across several, and then reads all of them, each where it is.
     }], "::std::optional<unsigned>", "getJoinedDim", (ins), "", [{ return std::nullopt; }]>,
     InterfaceMethod<[{
+      For an operator that chooses elements by their place: at how many places of its
+      operands an element of the result reads, each by code of its own.
+    }], "int64_t", "getPlacesRead", (ins), "", [{ return 1; }]>,
+    InterfaceMethod<[{
       For an operator of role Ordered: how often it takes each element of a row of
       `extent` elements, roughly.
     }], "int64_t", "getPasses", (ins "int64_t":$extent), "", [{ return 1; }]>,

@@ -171,13 +171,16 @@ def Graph_ResizeOp : Graph_IndexBase<"resize"> {
     F64Attr:$cubic_coeff, UnitAttr:$exclude_outside, UnitAttr:$by_ratio);
   let assemblyFormat = "$mode $input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = indexDecl # [{
-    // Each point around a coordinate is fetched, weighted and added.
-    int64_t getFlopsPerTerm() {
+    int64_t getPlacesRead() {
       using ::charonia::graph::ResizeMode;
       if (getMode() == ResizeMode::nearest)
         return 1;
       unsigned bits = (getMode() == ResizeMode::cubic ? 2 : 1) * getAxes().size();
-      return int64_t(3) << std::min(bits, 32u);
+      return int64_t(1) << std::min(bits, 32u);
+    }
+    // Each point around a coordinate is fetched, weighted and added.
+    int64_t getFlopsPerTerm() {
+      return getMode() == ::charonia::graph::ResizeMode::nearest ? 1 : 3 * getPlacesRead();
     }
     std::optional<::charonia::graph::RealRange> getRange(
         ::llvm::ArrayRef<::charonia::graph::RealRange> operands);

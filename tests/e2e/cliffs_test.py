@@ -82,12 +82,12 @@ def in_float64(proto, feeds):
     return ReferenceEvaluator(wide).run(None, feeds)[0]
 
 
-def check(tmp_path, model, output, tolerance=2e-6, precision=None, shapes=None):
-    """Compares with float64, relative to the largest value."""
+def check(tmp_path, model, output, tolerance=2e-6, precision=None, shapes=None, same=None):
+    """Compares with float64, relative to the largest value. `same`: a model whose values these are to be."""
     proto = model.proto(output)
     path = tmp_path / "model.onnx"
     onnx.save(proto, path)
-    expected = in_float64(proto, model.feeds)
+    expected = in_float64(same or proto, model.feeds)
     results = []
     for target in harness.cpu_targets():
         engine = tmp_path / f"{target}.engine"
@@ -450,37 +450,86 @@ def test_antialiased_resizing(tmp_path, mode, size, result):
     assert ("matmul" in kernels) == (size == (7, 300)) and ("gather" in kernels) == (size != (7, 300)), kernels
 
 
-@pytest.mark.parametrize(
-    "channels, outputs, size, attributes, dynamic",
-    [
-        (18, 1, (21, 37), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 0, 0]}, (2, 3)),
-        (18, 1, (9, 16), {"kernel_shape": [3, 3], "strides": [2, 2], "output_padding": [1, 1]}, ()),
-        (16, 3, (16, 16), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}, (0, 2, 3)),
-        (64, 1, (8, 40), {"kernel_shape": [4, 4], "strides": [2, 2], "pads": [1, 1, 1, 1]}, (3,)),
-        (24, 4, (5, 11), {"kernel_shape": [2, 3], "strides": [4, 3]}, ()),
-        (9, 1, (6, 20), {"kernel_shape": [5, 3], "strides": [4, 2], "dilations": [2, 2]}, (2, 3)),
-        (40, 2, (4, 3, 9), {"kernel_shape": [3, 2, 3], "strides": [2, 2, 2]}, (4,)),
-        (12, 8, (50,), {"kernel_shape": [3], "strides": [2], "dilations": [3], "pads": [2, 1]}, (2,)),
-    ],
-)
+TRANSPOSED = [
+    (18, 1, (21, 37), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 0, 0]}, (2, 3)),
+    (18, 1, (9, 16), {"kernel_shape": [3, 3], "strides": [2, 2], "output_padding": [1, 1]}, ()),
+    (16, 3, (16, 16), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}, (0, 2, 3)),
+    (64, 1, (8, 40), {"kernel_shape": [4, 4], "strides": [2, 2], "pads": [1, 1, 1, 1]}, (3,)),
+    (64, 2, (9, 40), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}, (3,)),
+    (64, 9, (5, 11), {"kernel_shape": [3, 3], "pads": [0, 1, 2, 1]}, ()),
+    (24, 2, (70,), {"kernel_shape": [9]}, (2,)),
+    (256, 9, (5, 6), {"kernel_shape": [4, 4], "strides": [2, 2], "pads": [1, 1, 1, 1]}, ()),
+    (9, 1, (6, 20), {"kernel_shape": [5, 3], "strides": [4, 2], "dilations": [2, 2]}, (2, 3)),
+    (40, 2, (4, 3, 9), {"kernel_shape": [3, 2, 3], "strides": [2, 2, 2]}, (4,)),
+    (12, 2, (50,), {"kernel_shape": [3], "strides": [2], "dilations": [3], "pads": [2, 1]}, (2,)),
+    (64, 8, (1, 7), {"kernel_shape": [5, 1], "dilations": [3, 1], "pads": [0, 0, 4, 0]}, ()),
+    # Groups, and crops beyond the first and the last window.
+    (36, 2, (7, 9), {"kernel_shape": [3, 3], "strides": [2, 2], "group": 2}, (2,)),
+    (48, 2, (30,), {"kernel_shape": [5], "group": 3, "pads": [2, 4]}, ()),
+    (20, 1, (9, 12), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [4, 5, 5, 4]}, (3,)),
+]
+
+
+def kernels_of(engine):
+    return harness.invoke("inspect", engine, "--kernels").stdout.split("in the code")[1].split("built by")[0]
+
+
+def one_by_one(channels, outputs, size, attributes):
+    """The groups by themselves: the reference splits filters at the wrong places."""
+    m, parts, groups = Model(), [], attributes["group"]
+    x = m.input("x", 2, channels, *size)
+    weight = m.weight(channels, outputs, *attributes["kernel_shape"])
+    apart = {k: v for k, v in attributes.items() if k != "group"}
+    for g in range(groups):
+        bounds = [m.constant([channels * i // groups], np.int64) for i in (g, g + 1)]
+        part = m.node("Slice", x, *bounds, m.constant([1], np.int64))
+        own = m.node("Slice", weight, *bounds, m.constant([0], np.int64))
+        parts.append(m.node("ConvTranspose", part, own, **apart))
+    return m.proto(m.node("Sigmoid", m.node("Concat", *parts, axis=1)))
+
+
+@pytest.mark.parametrize("channels, outputs, size, attributes, dynamic", TRANSPOSED)
 def test_transposed_to_few_channels(tmp_path, channels, outputs, size, attributes, dynamic):
     """One product with all taps, whose rows are added up, where lanes would be output channels."""
     m = Model()
     x = m.input("x", 2, channels, *size, dynamic=dynamic)
     weight = m.weight(channels, outputs, *attributes["kernel_shape"])
-    y = m.node("ConvTranspose", x, weight, **attributes)
-    check(tmp_path, m, m.node("Sigmoid", y))
-    kernels = harness.invoke("inspect", tmp_path / f"{harness.cpu_targets()[0]}.engine", "--kernels").stdout
-    assert "matmul" in kernels and "conv" not in kernels.split("in the code")[1].split("built by")[0], kernels
+    y = m.node("Sigmoid", m.node("ConvTranspose", x, weight, **attributes))
+    same = one_by_one(channels, outputs, size, attributes) if "group" in attributes else None
+    check(tmp_path, m, y, same=same)
+    kernels = kernels_of(tmp_path / f"{harness.cpu_targets()[0]}.engine")
+    assert "matmul" in kernels and "conv" not in kernels, kernels
+
+
+@pytest.mark.parametrize("precision, tolerance", [("fp16", 2e-3), ("bf16", 2e-2)])
+@pytest.mark.parametrize("case", [2, 5, 14])
+def test_transposed_in_16_bits(tmp_path, case, precision, tolerance):
+    """Sums of taps are rounded once."""
+    channels, outputs, size, attributes, dynamic = TRANSPOSED[case]
+    m = Model()
+    x = m.input("x", 2, channels, *size, dynamic=dynamic)
+    y = m.node("ConvTranspose", x, m.weight(channels, outputs, *attributes["kernel_shape"]), **attributes)
+    check(tmp_path, m, y, tolerance, precision)
+
+
+@pytest.mark.parametrize("channels, outputs, kernel, stride", [(16, 4, 4, 2), (24, 4, 2, 4), (16, 16, 3, 1)])
+def test_transposed_with_full_lanes(tmp_path, channels, outputs, kernel, stride):
+    """Convolutions, where filters fill the lanes and the product would be written and read for nothing."""
+    m = Model()
+    x = m.input("x", 2, channels, 9, 13, dynamic=(2,))
+    weight = m.weight(channels, outputs, kernel, kernel)
+    check(tmp_path, m, m.node("ConvTranspose", x, weight, strides=[stride] * 2))
+    kernels = kernels_of(tmp_path / f"{harness.cpu_targets()[0]}.engine")
+    assert "conv" in kernels or kernel < stride, kernels
 
 
 @pytest.mark.parametrize(
     "channels, outputs, size, attributes, dynamic",
     [
-        (16, 1, (6, 2, 9), {"kernel_shape": [3, 3, 3], "strides": [2, 4, 3]}, (3, 4)),
+        (16, 1, (6, 2, 9), {"kernel_shape": [3, 3, 3], "strides": [2, 4, 3]}, (0,)),
         (5, 1, (4, 6, 7), {"kernel_shape": [4, 4, 4], "strides": [2, 2, 2], "pads": [1, 1, 1, 1, 1, 1]}, (2, 3, 4)),
         (12, 1, (9, 13), {"kernel_shape": [6, 6], "strides": [2, 2], "pads": [2, 2, 2, 2]}, ()),
-        (3, 1, (9, 13), {"kernel_shape": [3, 4], "strides": [2, 3]}, (0, 3)),
+        (3, 1, (9, 13), {"kernel_shape": [3, 4], "strides": [2, 3]}, (0,)),
         (7, 1, (20,), {"kernel_shape": [2], "strides": [5], "output_padding": [4]}, (2,)),
     ],
 )

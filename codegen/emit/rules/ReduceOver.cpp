@@ -95,8 +95,9 @@ static int64_t chunkOfRegisters(const EmitTarget &target, int64_t rows,
   return std::max<int64_t>(most / 2, lanes);
 }
 
-/// Whether code for so many terms at once would be too long where each fills
-/// whole registers: a loop then takes one after the other and loses no lanes.
+/// Whether the kernel's code, most of which terms are, would be too long for so
+/// many of them at once where each fills whole registers: a loop then takes one
+/// after the other and loses no lanes.
 static bool isLongCode(TileEmitter &e, int64_t rows, int64_t terms) {
   int64_t lanes = e.getTarget().vectorElements;
   if (rows < lanes)
@@ -363,6 +364,37 @@ static SmallVector<Value> combineParts(TileEmitter &e, ArrayRef<Value> own,
   return all;
 }
 
+/// Words of 32 bits that a thread keeps for one element.
+static int64_t wordsOf(ArrayRef<TypedAttr> neutral) {
+  int64_t words = 0;
+  for (TypedAttr n : neutral)
+    words += llvm::divideCeil(n.getType().getIntOrFloatBitWidth(), 32);
+  return llvm::bit_ceil<uint64_t>(words);
+}
+
+/// Of all `count` steps those of this instance, `steps.stride` apart: their
+/// number, and the first. `shared`: the instances of a row take turns; `part`:
+/// each has some in a row, and what is behind the last is neutral.
+static std::pair<AffineExpr, AffineExpr>
+ownSteps(Steps &steps, AffineExpr count, bool shared, bool part) {
+  TileEmitter &e = steps.e;
+  AffineExpr first = e.constant(0);
+  if (shared) {
+    const TileEmitter::RowShare &share = e.getRowShare();
+    count = (count + (share.count - 1)).floorDiv(share.count);
+    steps.stride = share.count;
+    first = share.part;
+  } else {
+    e.noteUnshared();
+  }
+  if (part) {
+    const TileEmitter::Split &split = e.getSplit();
+    count = e.simplify((count + (split.count - 1)).floorDiv(split.count), {});
+    first = split.part * count;
+  }
+  return {e.simplify(count, {}), first};
+}
+
 FailureOr<SmallVector<Value>>
 emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
                  bool contiguous, ArrayRef<TypedAttr> neutral, Combine combine,
@@ -377,35 +409,17 @@ emit::reduceOver(TileEmitter &e, const Demand &outer, AffineExpr extent,
     return Steps{e, outer, extent, 1, neutral, combine, element, running}
         .oneByOne(*known);
 
-  int64_t words = 0;
-  for (TypedAttr n : neutral)
-    words += llvm::divideCeil(n.getType().getIntOrFloatBitWidth(), 32);
   int64_t chunk =
       chunkOf(e, outer, known, atOptimum(e, extent), e.boundsOf(extent).high,
-              contiguous, llvm::bit_ceil<uint64_t>(words));
+              contiguous, wordsOf(neutral));
   if (longest)
     chunk = std::min(chunk, longest);
   Demand inner = chunk > 1 ? e.addAxis(outer, chunk) : outer;
   Steps steps{e, inner, extent, chunk, neutral, combine, element, running};
 
-  AffineExpr count = (extent + (chunk - 1)).floorDiv(chunk),
-             first = e.constant(0);
   bool shared = !part && isSharedRow(e, outer, known, chunk, neutral);
-  if (!shared)
-    e.noteUnshared();
-  if (shared) {
-    const TileEmitter::RowShare &share = e.getRowShare();
-    count = (count + (share.count - 1)).floorDiv(share.count);
-    steps.stride = share.count;
-    first = share.part;
-  }
-  if (part) {
-    // What is behind the last is neutral.
-    const TileEmitter::Split &split = e.getSplit();
-    count = e.simplify((count + (split.count - 1)).floorDiv(split.count), {});
-    first = split.part * count;
-  }
-  count = e.simplify(count, {});
+  auto [count, first] =
+      ownSteps(steps, (extent + (chunk - 1)).floorDiv(chunk), shared, part);
   bool cpu = e.getTarget().kind == EmitTarget::Kind::Cpu;
   std::optional<int64_t> wholeSteps;
   if (cpu && !part && known && *known % chunk != 0)

@@ -96,12 +96,20 @@ private:
   /// Whether a phase is a sum of a few products rather than a convolution: no
   /// sum is over channels, so these need not be innermost in memory, which lays
   /// side by side what lies far apart. One without steps is as it should be.
-  bool addsTaps(ArrayRef<Phases> runs) {
+  /// The same for all phases: where some are convolutions, or the image is open
+  /// and phases differ, there is nothing to gain, nor of taps that lie apart.
+  bool addsTaps() {
     int64_t taps = 1, most = spatial == 1 ? 4 : 12;
-    for (const Phases &run : runs)
-      taps = std::min(taps * run.taps, most + 1);
-    return graph::constantOf(input[1]) == t.groups && taps <= most &&
-           llvm::any_of(t.strides, [](int64_t stride) { return stride > 1; });
+    bool hasSteps = false;
+    for (size_t i = 0; i < spatial; ++i) {
+      if (t.dilations[i] != 1 ||
+          (!graph::constantOf(input[i + 2]) && t.kernel[i] % t.strides[i] != 0))
+        return false;
+      taps = std::min<int64_t>(
+          taps * llvm::divideCeil(t.kernel[i], t.strides[i]), most + 1);
+      hasSteps |= t.strides[i] > 1;
+    }
+    return graph::constantOf(input[1]) == t.groups && taps <= most && hasSteps;
   }
 
   /// Each element times each filter of its channel: `values` [N, groups, Q...]
@@ -217,7 +225,7 @@ private:
     SmallVector<int64_t> pads(2 * spatial, 0), dilations;
     for (const Phases &run : runs)
       dilations.push_back(run.dilation);
-    if (addsTaps(runs))
+    if (addsTaps())
       return addTaps(filter(runs), runs);
     Value values = padded(runs, pads), filters = filter(runs);
     Value sum = e.op<graph::ConvOp>(
@@ -361,33 +369,62 @@ static bool coversResult(const TransposedWindow &t) {
   return true;
 }
 
-/// Whether one product with all taps of all filters is the better way than
-/// `convolutions` of them: where a group has few output channels, which lanes
-/// of those would be. Each element of the product is written and read once
-/// more.
-/// `shape`: of the filter, [C, O/g, K...].
-static bool multipliesFirst(const Exprs &shape, const TransposedWindow &t,
-                            int64_t convolutions) {
-  constexpr int64_t mostTaps = 64, mostOutputs = 8, mostRows = 16,
-                    mostAlone = 64, leastTerms = 4;
+/// Products that lanes take for each channel and element of the input where
+/// each combination of runs of residues is a convolution: a filter of each
+/// residue is a lane, and lanes come in whole vectors.
+static int64_t costOfConvolutions(int64_t outputs, const TransposedWindow &t) {
+  constexpr int64_t lanes = 16; // of the widest vector
+  SmallVector<std::pair<int64_t, int64_t>> combined{{1, outputs}};
+  for (size_t i = 0; i < t.kernel.size(); ++i) {
+    SmallVector<std::pair<int64_t, int64_t>> next;
+    for (const Phases &run :
+         phasesOf(t.kernel[i], t.strides[i], t.dilations[i]))
+      for (auto [taps, columns] : combined)
+        if (run.taps > 0)
+          next.push_back({taps * run.taps, columns * run.count});
+    combined = std::move(next);
+  }
+  int64_t cost = 0;
+  for (auto [taps, columns] : combined)
+    cost += taps * llvm::alignTo(columns, lanes);
+  return cost;
+}
+
+/// Whether one product with all taps of all filters costs less than
+/// convolutions, of which there are not many. Its lanes are elements of the
+/// image, but each element of it is written and read once more, and of residues
+/// that are sums of their own results are laid side by side one by one. Costs
+/// are products for each element of the input, as measured. `shape`: of the
+/// filter, [C, O/g, K...].
+static bool multipliesFirst(Value x, const Exprs &shape,
+                            const TransposedWindow &t, bool isMany) {
+  constexpr int64_t mostTaps = 64, leastTerms = 4, cached = 1 << 21,
+                    storing = 6, storingFar = 32, laying = 80, mostOutputs = 16;
   int64_t channels = *graph::constantOf(shape[0]) / t.groups,
-          outputs = *graph::constantOf(shape[1]), rows = outputs;
-  bool overlaps = false;
+          outputs = *graph::constantOf(shape[1]), rows = outputs, residues = 1;
   for (auto [kernel, stride] : llvm::zip_equal(t.kernel, t.strides)) {
     if (kernel > mostTaps)
       return false;
     rows *= kernel;
-    overlaps |= kernel > stride;
+    residues = std::min(residues * std::min(stride, mostTaps), cached);
   }
+  // Of more outputs vectors, and instructions of GPUs, are full.
   if (channels < leastTerms || outputs > mostOutputs || !coversResult(t))
     return false;
-  // One convolution has a column for each residue, so its lanes are more, where
-  // there are several.
-  bool hasSteps =
-      llvm::any_of(t.strides, [](int64_t stride) { return stride > 1; });
-  return convolutions == 1 && overlaps
-             ? rows <= std::min(channels, hasSteps ? mostRows : mostAlone)
-             : rows <= 2 * channels;
+  // Else zeros between elements are multiplied, too.
+  if (isMany)
+    return true;
+  uint64_t elements = 1; // of the image; open ones are taken for few
+  for (auto [d, extent] : llvm::enumerate(graph::getShape(x)))
+    elements = llvm::SaturatingMultiply<uint64_t>(
+        elements, d == 1 ? t.groups : graph::constantOf(extent).value_or(1));
+  int64_t product =
+      rows *
+      (channels + (elements > uint64_t(cached / rows) ? storingFar : storing));
+  if (residues > 1)
+    product += laying * outputs * residues;
+  // In a convolution filters take the place of one of six products.
+  return 5 * product < 6 * costOfConvolutions(outputs, t) * channels;
 }
 
 /// Each element of the input times all taps of all filters, one product; its
@@ -426,6 +463,21 @@ static Value multiplyFirst(Value x, Value filter, const TransposedWindow &t,
                     e);
 }
 
+/// Whether a fifth of an image of known sizes and more is no result's own
+/// place.
+static bool isMostlyBorder(Value x, const TransposedWindow &t) {
+  double share = 1;
+  for (auto [i, extent] :
+       llvm::enumerate(llvm::drop_begin(graph::getShape(x), 2)))
+    if (std::optional<int64_t> size = graph::constantOf(extent);
+        size && *size) {
+      int64_t cut = t.pads[i] + t.pads[i + t.kernel.size()] -
+                    (t.kernel[i] - 1) * t.dilations[i];
+      share *= double(*size - cut) / double(*size);
+    }
+  return share < 0.8;
+}
+
 Value charonia::frontend::convolveByProduct(Value x, Value filter,
                                             const Window &window,
                                             int64_t groups, Emitter &e) {
@@ -455,7 +507,18 @@ Value charonia::frontend::convolveByProduct(Value x, Value filter,
   mlir::AffineExpr outputs = graph::simplify(shape[0].floorDiv(groups));
   shape[0] = graph::simplify(shape[1] * groups);
   shape[1] = outputs;
-  if (!multipliesFirst(shape, t, /*convolutions=*/1))
+  // Of more outputs, or more rows than terms, a convolution is as fast, and
+  // what the product has of the image beyond the results is for nothing.
+  constexpr int64_t mostOutputs = 3, mostRows = 64;
+  int64_t rows = graph::constantOf(outputs).value_or(mostRows + 1);
+  if (rows > mostOutputs)
+    return {};
+  for (int64_t extent : t.kernel)
+    rows *= std::min(extent, mostRows + 1);
+  std::optional<int64_t> channels =
+      graph::constantOf(graph::getShape(filter)[1]);
+  if (!channels || rows > std::min(*channels, mostRows) ||
+      isMostlyBorder(x, t) || !multipliesFirst(x, shape, t, /*isMany=*/false))
     return {};
   return multiplyFirst(x, turnFilter(filter, groups, e), t, e);
 }
@@ -496,7 +559,8 @@ Value charonia::frontend::buildConvTranspose(Value x, Value filter,
     convolutions =
         std::min<int64_t>(convolutions * runs.size(), maxConvolutions + 1);
   }
-  if (multipliesFirst(graph::getShape(filter), window, convolutions))
+  if (multipliesFirst(x, graph::getShape(filter), window,
+                      convolutions > maxConvolutions))
     return multiplyFirst(x, filter, window, e);
   if (convolutions > maxConvolutions)
     return convolveSpread(x, filter, window, e);

@@ -72,13 +72,17 @@ static Value moveBehind(Value x, int64_t taps, int64_t axis, int64_t strides,
 }
 
 /// Strides behind `count` windows that an image of `size` elements may reach
-/// into: the last window does, and up to a stride of elements behind it.
+/// into: the last window does, and up to a stride of elements behind it, or
+/// what is known to be there.
 static int64_t stridesBehind(AffineExpr count, AffineExpr size,
                              const Windows &w, int64_t d) {
   int64_t strides = (w.kernel[d] - 1) * w.dilations[d] / w.strides[d];
   auto beyond = graph::constantOf(
       graph::simplify(size + w.pads[d] - (count + strides) * w.strides[d]));
-  return strides + (!beyond || *beyond > 0);
+  return strides + (beyond
+                        ? std::max<int64_t>(
+                              llvm::divideCeilSigned(*beyond, w.strides[d]), 0)
+                        : 1);
 }
 
 /// Of windows along a dimension those, and of their elements those, that may

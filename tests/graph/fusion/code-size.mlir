@@ -105,19 +105,30 @@ func.func @shared(%x0: tensor<64x64xf32>) -> tensor<64x64xf32> {
   return %x8 : tensor<64x64xf32>
 }
 
-// An element between sixteen is computed from them: of three such operators in
-// turn the first would be there at 256 places. Two are one kernel, and any
-// number of those that read one place.
+// An element between sixteen is computed from them: what is in front of such an
+// operator would be computed sixteen times, so it is stored. Any number of those
+// that read one place are one kernel.
 // CHECK-LABEL: func.func @cubic
 // CHECK:         graph.kernel "resize"
-// CHECK:         graph.kernel "resize_resize"
-// CHECK-NOT:     graph.kernel
+// CHECK:         graph.kernel "resize.1"
+// CHECK:         graph.kernel "resize.2"
 // CHECK:         return
 func.func @cubic(%x: tensor<4x64x64xf32>) -> tensor<4x64x64xf32> {
   %0 = graph.resize cubic %x {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
   %1 = graph.resize cubic %0 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
   %2 = graph.resize cubic %1 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
   return %2 : tensor<4x64x64xf32>
+}
+
+// Of a result with a quarter of the elements each is computed once.
+// CHECK-LABEL: func.func @shrunk
+// CHECK:         graph.kernel "resize_resize"
+// CHECK-NOT:     graph.kernel
+// CHECK:         return
+func.func @shrunk(%x: tensor<4x64x64xf32>) -> tensor<4x32x32xf32> {
+  %0 = graph.resize linear %x {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
+  %1 = graph.resize linear %0 {axes = array<i64: 1, 2>, coordinates = 0 : i32, cubic_coeff = -7.500000e-01 : f64, nearest = 0 : i32, scales = array<f64: 0.000000e+00, 0.000000e+00>} : (tensor<4x64x64xf32>) -> tensor<4x32x32xf32>
+  return %1 : tensor<4x32x32xf32>
 }
 
 // CHECK-LABEL: func.func @nearest
