@@ -526,7 +526,7 @@ def test_transposed_with_full_lanes(tmp_path, channels, outputs, kernel, stride)
 @pytest.mark.parametrize(
     "channels, outputs, size, attributes, dynamic",
     [
-        (16, 1, (6, 2, 9), {"kernel_shape": [3, 3, 3], "strides": [2, 4, 3]}, (0,)),
+        (16, 1, (6, 2, 9), {"kernel_shape": [3, 3, 3], "strides": [2, 4, 3]}, (3, 4)),
         (5, 1, (4, 6, 7), {"kernel_shape": [4, 4, 4], "strides": [2, 2, 2], "pads": [1, 1, 1, 1, 1, 1]}, (2, 3, 4)),
         (12, 1, (9, 13), {"kernel_shape": [6, 6], "strides": [2, 2], "pads": [2, 2, 2, 2]}, ()),
         (3, 1, (9, 13), {"kernel_shape": [3, 4], "strides": [2, 3]}, (0,)),

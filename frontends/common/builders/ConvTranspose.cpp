@@ -96,8 +96,9 @@ private:
   /// Whether a phase is a sum of a few products rather than a convolution: no
   /// sum is over channels, so these need not be innermost in memory, which lays
   /// side by side what lies far apart. One without steps is as it should be.
-  /// The same for all phases: where some are convolutions, or the image is open
-  /// and phases differ, there is nothing to gain, nor of taps that lie apart.
+  /// The same for all phases: where some are convolutions there is nothing to
+  /// gain, nor of taps that lie apart, nor of open images whose phases differ
+  /// (of volumes, whose channels lie far apart, there is).
   bool addsTaps() {
     int64_t taps = 1, most = spatial == 1 ? 4 : 12;
     bool hasSteps = false;
