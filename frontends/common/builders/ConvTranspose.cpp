@@ -103,8 +103,10 @@ private:
     int64_t taps = 1, most = spatial == 1 ? 4 : 12;
     bool hasSteps = false;
     for (size_t i = 0; i < spatial; ++i) {
+      bool differ =
+          t.kernel[i] > t.strides[i] && t.kernel[i] % t.strides[i] != 0;
       if (t.dilations[i] != 1 ||
-          (!graph::constantOf(input[i + 2]) && t.kernel[i] % t.strides[i] != 0))
+          (differ && spatial < 3 && !graph::constantOf(input[i + 2])))
         return false;
       taps = std::min<int64_t>(
           taps * llvm::divideCeil(t.kernel[i], t.strides[i]), most + 1);
