@@ -175,6 +175,8 @@ def convolution(n, c, h, k, r, stride) -> Row:
 
 
 def attention(b, h, s, d, causal, precision="fp16") -> Row:
+    half = precision == "fp16"
+
     def run(torch, q, k, v):
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
@@ -185,9 +187,8 @@ def attention(b, h, s, d, causal, precision="fp16") -> Row:
             with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
                 return run(torch, *x)
 
-        return [cudnn] if precision == "fp16" else [lambda *x: run(torch, *x)]
+        return [cudnn] if half else [lambda *x: run(torch, *x)]
 
-    half = precision == "fp16"
     return Row(
         "attention" if half else "float32",
         f"B{b} H{h} S{s} D{d}" + " causal" * causal + f" {precision}" * (not half), [(b, h, s, d)] * 3,

@@ -646,17 +646,18 @@ private:
     Exprs extents;
     for (unsigned d : g.dims)
       extents.push_back(root[d]);
+    SmallVector<int64_t> tile = tileOf();
+    bool mayPassEnd =
+        g.tile > 1 && !graph::isWithin(index, extentOf(g), e.facts(tile));
     ends.resize(schedule.groups.size());
     ends[group].reset();
-    if (tiles[group] > 1 &&
-        !graph::isWithin(index, extentOf(g), e.facts(tileOf())))
+    if (mayPassEnd && tiles[group] > 1)
       ends[group] = Guard{index, extentOf(g)};
     // The elements of a row that a tile has past its end belong to no row, and
     // must not make the row's own values differ along the tile.
-    SmallVector<int64_t> tile = tileOf();
     if (auto axis = llvm::find(axes, group);
         (g.sequential || isRowOfRest(group)) && axis != axes.end() &&
-        g.tile > 1 && !graph::isWithin(index, extentOf(g), e.facts(tile)))
+        mayPassEnd)
       index = e.addBounded(index, axis - axes.begin(), extentOf(g));
     for (auto [d, c] : llvm::zip(g.dims, delinearize(index, extents)))
       coordinates[d] = c;
