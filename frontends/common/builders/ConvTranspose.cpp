@@ -475,8 +475,8 @@ static Value multiplyFirst(Value x, Value filter, const TransposedWindow &t,
 /// place.
 static bool isMostlyBorder(Value x, const TransposedWindow &t) {
   double share = 1;
-  for (auto [i, extent] :
-       llvm::enumerate(llvm::drop_begin(graph::getShape(x), 2)))
+  Exprs shape = graph::getShape(x);
+  for (auto [i, extent] : llvm::enumerate(llvm::drop_begin(shape, 2)))
     if (std::optional<int64_t> size = graph::constantOf(extent);
         size && *size) {
       int64_t cut = t.pads[i] + t.pads[i + t.kernel.size()] -
@@ -497,8 +497,8 @@ Value charonia::frontend::convolveByProduct(Value x, Value filter,
   size_t spatial = window.strides.size();
   t.outputPadding.assign(spatial, 0);
   bool overlaps = false;
-  for (auto [d, extent] :
-       llvm::enumerate(llvm::drop_begin(graph::getShape(filter), 2))) {
+  Exprs shape = graph::getShape(filter);
+  for (auto [d, extent] : llvm::enumerate(llvm::drop_begin(shape, 2))) {
     std::optional<int64_t> size = graph::constantOf(extent);
     if (!size || *size > maxWindow || t.strides[d] != 1)
       return {};
@@ -511,7 +511,6 @@ Value charonia::frontend::convolveByProduct(Value x, Value filter,
       !llvm::isa<mlir::FloatType>(elementOf(x)) ||
       llvm::any_of(t.pads, [](int64_t pad) { return pad < 0; }))
     return {};
-  Exprs shape = graph::getShape(filter);
   mlir::AffineExpr outputs = graph::simplify(shape[0].floorDiv(groups));
   shape[0] = graph::simplify(shape[1] * groups);
   shape[1] = outputs;
