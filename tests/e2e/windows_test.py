@@ -108,6 +108,46 @@ def test_sizes_that_are_rounded_up(tmp_path, name, is_open):
         check(folder, model_of([node], x.shape, names=names), x, 1e-6)
 
 
+def pooled(x, kernel, strides, dilations, upper, op):
+    """A pool whose padding keeps the size, padding left out, by the text of the operator."""
+    for axis, (k, s, d) in enumerate(zip(kernel, strides, dilations)):
+        size, reach = x.shape[2 + axis], (k - 1) * d + 1
+        count = -(-size // s)
+        total = max((count - 1) * s + reach - size, 0)
+        low = total // 2 if upper else total - total // 2
+        width = [(0, 0)] * x.ndim
+        width[2 + axis] = (low, total - low)
+        x = np.pad(x, width, constant_values=np.nan)
+        taps = [np.take(x, np.arange(count) * s + i * d, 2 + axis) for i in range(k)]
+        x = np.stack(taps, -1)
+    axes = tuple(range(4, x.ndim))
+    return np.nanmax(x, axes) if op == "MaxPool" else np.nanmean(x, axes)
+
+
+KEPT = {
+    "overlap": dict(kernel_shape=[3, 4], strides=[2, 3], dilations=[1, 1]),
+    "dilated": dict(kernel_shape=[3, 5], strides=[2, 2], dilations=[2, 1]),
+    "apart": dict(kernel_shape=[2, 5], strides=[3, 8], dilations=[1, 1]),
+    "far apart": dict(kernel_shape=[3, 1], strides=[9, 2], dilations=[2, 1]),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("side", ["UPPER", "LOWER"])
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_padding_that_keeps_an_open_size(tmp_path, name, side, op):
+    """At each remainder of the strides; ONNX Runtime forgets dilations and takes no negative padding."""
+    node = helper.make_node(op, ["x"], ["y"], auto_pad=f"SAME_{side}", **KEPT[name])
+    onnx.save(model_of([node], (), names=["b", 2, "h", "w"]), tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    for h, w in [(1, 1), (2, 9), (5, 8), (8, 16), (9, 17), (19, 31)]:
+        x = image(2, 2, h, w)
+        (value,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path / "run")
+        wanted = pooled(x.astype(np.float64), *KEPT[name].values(), side == "UPPER", op)
+        assert value.shape == wanted.shape
+        np.testing.assert_allclose(value, wanted, 1e-5, 1e-6)
+
+
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
 def test_inferred_sizes_that_are_rounded_up(tmp_path, op):
     x = image(1, 2, 8)

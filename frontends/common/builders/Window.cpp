@@ -7,9 +7,22 @@ using llvm::SmallVector;
 using mlir::AffineExpr;
 using mlir::Value;
 
+/// The half of padding that is in front where sizes are open: that of
+/// max((ceil(size / stride) - 1) * stride + reach - size, 0), whose maximum no
+/// expression has but by counting the steps that it is above.
+static AffineExpr openLow(AffineExpr size, int64_t stride, int64_t reach,
+                          bool upper, Emitter &e) {
+  AffineExpr lacking = (-size) % stride, low = e.number(0);
+  // Padding of lacking + reach - stride has `step` elements in front and more.
+  for (int64_t step = 1; 2 * step - !upper < reach; ++step) {
+    int64_t least = stride - reach + 2 * step - !upper;
+    low = low + (lacking - least).floorDiv(stride) + 1;
+  }
+  return graph::simplify(low);
+}
+
 llvm::LogicalResult charonia::frontend::padSame(Window &w, bool upper,
-                                                std::optional<double> fill,
-                                                Emitter &e) {
+                                                double fill, Emitter &e) {
   size_t spatial = w.kernel.size();
   Exprs shape = graph::getShape(w.input), padded = shape;
   Exprs lows = e.numbers(SmallVector<int64_t>(shape.size(), 0));
@@ -17,7 +30,7 @@ llvm::LogicalResult charonia::frontend::padSame(Window &w, bool upper,
   for (size_t i = 0; i < spatial; ++i) {
     int64_t stride = w.strides[i];
     AffineExpr size = shape[w.firstSpatial() + i];
-    AffineExpr reach = e.number((w.kernel[i] - 1) * w.dilations[i] + 1);
+    int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
     AffineExpr total =
         graph::simplify((size.ceilDiv(stride) - 1) * stride + reach - size);
     if (auto known = graph::constantOf(total)) {
@@ -27,29 +40,29 @@ llvm::LogicalResult charonia::frontend::padSame(Window &w, bool upper,
       continue;
     }
     // Windows of one element lie inside.
-    if (*graph::constantOf(reach) == 1) {
+    if (reach == 1) {
       w.pads[i] = w.pads[i + spatial] = 0;
       continue;
     }
-    // (ceil(size / stride) - 1) * stride >= size - stride, so this suffices.
-    if (*graph::constantOf(reach) < stride)
+    // Where windows are apart, nothing may be in front and the end is cut.
+    constexpr int64_t mostSteps = 64;
+    if (reach < stride && reach > mostSteps)
       return e.fail("padding that keeps the size needs a size that is known "
-                    "where the stride is over the kernel's size",
+                    "where the stride is over the kernel's size of more than " +
+                        llvm::Twine(mostSteps),
                     "fix that size with --shape");
     explicitly = true;
     lows[w.firstSpatial() + i] =
-        graph::simplify(upper ? total.floorDiv(2) : total.ceilDiv(2));
+        reach < stride
+            ? openLow(size, stride, reach, upper, e)
+            : graph::simplify(upper ? total.floorDiv(2) : total.ceilDiv(2));
     padded[w.firstSpatial() + i] = graph::simplify(size + total);
   }
-  if (explicitly && !fill)
-    return e.fail("padding that keeps the size needs sizes that are known "
-                  "where an average leaves it out",
-                  "fix them with --shape");
   if (explicitly) {
     for (size_t d = w.firstSpatial(); d < w.firstSpatial() + spatial; ++d)
       w.padded.push_back({lows[d], shape[d]});
     w.input = e.pad(graph::PadMode::constant, w.input,
-                    e.scalar(*fill, elementOf(w.input)), lows, padded);
+                    e.scalar(fill, elementOf(w.input)), lows, padded);
   }
   return llvm::success(bool(w.input));
 }
@@ -85,8 +98,51 @@ llvm::LogicalResult charonia::frontend::fitWindow(const Window &w, Emitter &e) {
   return llvm::success();
 }
 
+/// Of the windows along spatial dimension `i` of an input that is padded: which
+/// share of its elements is inside of what was padded, along that dimension of
+/// the result's `shape`.
+static Value shareInside(const Window &w, size_t i, const Exprs &shape,
+                         Emitter &e) {
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  unsigned d = w.firstSpatial() + i;
+  Exprs along(shape.size(), e.number(1));
+  along[d] = shape[d];
+  auto number = [&](int64_t value) { return e.scalar(value, i64); };
+  // How many elements are in front of place `end` of the padded input.
+  auto countTo = [&](AffineExpr end) {
+    Value first = e.mul(e.iota(along, d, i64), number(w.strides[i])),
+          reached = e.max(e.sub(e.size(end, i64), first), number(0));
+    if (w.dilations[i] > 1)
+      reached = e.div(e.add(reached, number(w.dilations[i] - 1)),
+                      number(w.dilations[i]));
+    return e.min(reached, number(w.kernel[i]));
+  };
+  AffineExpr low = graph::simplify(w.padded[i].low + w.pads[i]);
+  Value inside =
+      e.sub(countTo(graph::simplify(low + w.padded[i].size)), countTo(low));
+  mlir::Type element = elementOf(w.input);
+  return e.div(e.cast(inside, element), e.scalar(w.kernel[i], element));
+}
+
+/// The average without padding that depends on open sizes, which no pool can
+/// leave out: that with zeros in its place, divided by what share is inside.
+static Value averageInside(const Window &w, Emitter &e) {
+  Value sum = buildPool(graph::PoolKind::average, w, /*countPadding=*/true, e);
+  if (!sum)
+    return {};
+  Exprs shape = graph::getShape(sum);
+  Value share;
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    Value along = shareInside(w, i, shape, e);
+    share = share ? e.mul(share, along) : along;
+  }
+  return e.div(sum, share);
+}
+
 Value charonia::frontend::buildPool(graph::PoolKind kind, const Window &w,
                                     bool countPadding, Emitter &e) {
+  if (kind == graph::PoolKind::average && !countPadding && !w.padded.empty())
+    return averageInside(w, e);
   SmallVector<mlir::NamedAttribute> attributes = {
       e.attr("kind", graph::PoolKindAttr::get(e.getContext(), kind)),
       e.attr("kernel", w.kernel), e.attr("strides", w.strides),

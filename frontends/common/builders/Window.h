@@ -31,9 +31,9 @@ constexpr int64_t maxWindow = int64_t(1) << 31;
 
 /// Padding so that the result has ceil(size / stride) elements; the larger half
 /// is behind the input with `upper`. Where a size is open the input is padded
-/// with `fill`, or it fails without one.
-llvm::LogicalResult padSame(Window &window, bool upper,
-                            std::optional<double> fill, Emitter &e);
+/// with `fill`; of an average that is 0, whether it counts padding or not.
+llvm::LogicalResult padSame(Window &window, bool upper, double fill,
+                            Emitter &e);
 
 /// Fails unless at least one window fits into the padded input, which is
 /// assumed of sizes that are open.

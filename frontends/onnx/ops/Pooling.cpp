@@ -44,8 +44,7 @@ static llvm::LogicalResult maxPool(Node &n, Emitter &e) {
 
 static llvm::LogicalResult averagePool(Node &n, Emitter &e) {
   bool countPad = n.flag("count_include_pad");
-  auto window = readWindow(n, e, std::nullopt,
-                           countPad ? std::optional<double>(0) : std::nullopt);
+  auto window = readWindow(n, e, std::nullopt, 0);
   if (failed(window))
     return llvm::failure();
   return n.yield(buildPool(PoolKind::average, *window, countPad, e));

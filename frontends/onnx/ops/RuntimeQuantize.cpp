@@ -95,9 +95,7 @@ static llvm::LogicalResult averagePool(Node &n, Emitter &e) {
   bool countPad = n.flag("count_include_pad");
   if (!x)
     return llvm::failure();
-  auto window =
-      readWindow(n, e, std::nullopt,
-                 countPad ? std::optional<double>(0) : std::nullopt, x);
+  auto window = readWindow(n, e, std::nullopt, 0, x);
   if (failed(window))
     return llvm::failure();
   Value y = buildPool(graph::PoolKind::average, *window, countPad, e);

@@ -24,9 +24,10 @@ charonia::frontend::onnx::readWindowList(Node &n, Emitter &e,
   return *values;
 }
 
-llvm::FailureOr<Window> charonia::frontend::onnx::readWindow(
-    Node &n, Emitter &e, std::optional<SmallVector<int64_t>> kernel,
-    std::optional<double> fill, mlir::Value input) {
+llvm::FailureOr<Window>
+charonia::frontend::onnx::readWindow(Node &n, Emitter &e,
+                                     std::optional<SmallVector<int64_t>> kernel,
+                                     double fill, mlir::Value input) {
   if (failed(n.needsRank(0, 3, 5)))
     return llvm::failure();
   Window w;

@@ -10,12 +10,11 @@ namespace charonia::frontend::onnx {
 /// Reads the window of `n` over `input`, which has the shape of its first
 /// operand, or over that, [N, C, S...]. `kernel` is
 /// the kernel's shape where the attribute may be absent. `fill` is what
-/// explicit padding of symbolic sizes holds; without it such padding is
-/// refused.
+/// explicit padding of symbolic sizes holds.
 llvm::FailureOr<Window>
 readWindow(Node &n, Emitter &e,
-           std::optional<llvm::SmallVector<int64_t>> kernel,
-           std::optional<double> fill, mlir::Value input = {});
+           std::optional<llvm::SmallVector<int64_t>> kernel, double fill,
+           mlir::Value input = {});
 
 /// Attribute `name` with `count` entries, each at least `low`.
 llvm::FailureOr<llvm::SmallVector<int64_t>>

@@ -74,8 +74,7 @@ static LogicalResult padExplicitly(Node &n, Emitter &e, Window &w) {
 }
 
 /// Strides, dilations and padding of a window whose kernel is known.
-static LogicalResult readWindow(Node &n, Emitter &e, Window &w,
-                                std::optional<double> fill) {
+static LogicalResult readWindow(Node &n, Emitter &e, Window &w, double fill) {
   size_t spatial = w.kernel.size();
   auto strides = spatialOf(n, e, "strides", w, spatial + 2);
   auto dilations = spatialOf(n, e, "dilations", w, spatial + 2);
@@ -116,32 +115,6 @@ charonia::frontend::tensorflow::readConvWindow(Node &n, Emitter &e) {
   if (failed(readWindow(n, e, w, 0.0)))
     return llvm::failure();
   return w;
-}
-
-/// Whether padding SAME depends on a size that is open.
-static bool isPadOpen(Node &n, const Window &w,
-                      llvm::ArrayRef<int64_t> strides) {
-  Exprs shape = graph::getShape(w.input);
-  bool isOpen = false;
-  for (auto [i, stride] : llvm::enumerate(strides))
-    isOpen |= stride != 1 && !graph::constantOf(shape[w.firstSpatial() + i]);
-  return isOpen && n.text("padding", "") == "SAME";
-}
-
-/// The mean over padding of zeros, divided by that of ones inside of it: where
-/// the padding depends on an open size no pool can leave it out.
-static LogicalResult averageOpen(Node &n, Emitter &e, Window w) {
-  Exprs shape = graph::getShape(w.input), inside(shape.size(), e.number(1));
-  for (size_t i = 0; i < w.kernel.size(); ++i)
-    inside[w.firstSpatial() + i] = shape[w.firstSpatial() + i];
-  Window ones = w;
-  ones.input = e.broadcast(e.scalar(int64_t(1), elementOf(w.input)), inside);
-  if (failed(readWindow(n, e, w, 0.0)) || failed(readWindow(n, e, ones, 0.0)))
-    return llvm::failure();
-  auto mean = [&](const Window &window) {
-    return buildPool(graph::PoolKind::average, window, true, e);
-  };
-  return n.yield(e.div(mean(w), mean(ones)));
 }
 
 /// The largest of as many channels as the window has, which lie side by side.
@@ -191,16 +164,7 @@ template <graph::PoolKind kind> static LogicalResult pool(Node &n, Emitter &e) {
   if (failed(kernel))
     return llvm::failure();
   w.kernel = *kernel;
-  if (kind == graph::PoolKind::average) {
-    auto strides = spatialOf(n, e, "strides", w, rankOf(w.input));
-    if (failed(strides))
-      return llvm::failure();
-    if (isPadOpen(n, w, *strides))
-      return averageOpen(n, e, w);
-  }
-  std::optional<double> fill;
-  if (kind == graph::PoolKind::max)
-    fill = lowestOf(elementOf(w.input));
+  double fill = kind == graph::PoolKind::max ? lowestOf(elementOf(w.input)) : 0;
   if (failed(readWindow(n, e, w, fill)))
     return llvm::failure();
   return n.yield(buildPool(kind, w, false, e));
