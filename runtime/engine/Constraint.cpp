@@ -81,7 +81,8 @@ std::string describe(const Signature &signature, const Places &places,
   std::string text = bare(expr, signature.symbols);
   if (expr.isConstant())
     return text;
-  if (value)
+  // A size that was found to be one number goes by that.
+  if (value && text != std::to_string(*value))
     text += " = " + std::to_string(*value);
   const ShapeExpr::Term &first = expr.terms().front();
   if (expr.terms().size() == 1)

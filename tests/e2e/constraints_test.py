@@ -113,6 +113,46 @@ def test_slices_to_the_end(tmp_path, end, step):
     )
 
 
+MOST = {
+    "the first": ((0, 40), lambda x: x[:, :40]),
+    "the last": ((-40, 2**31 - 1), lambda x: x[:, -40:]),
+    "behind the first": ((40, 2**31 - 1), lambda x: x[:, 40:]),
+    "without the last": ((0, -40), lambda x: x[:, :-40]),
+    "between": ((20, 60), lambda x: x[:, 20:60]),
+}
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_slices_of_at_most(tmp_path, name):
+    """More elements than some are the most that is taken, of which there may be fewer."""
+    bounds, reference = MOST[name]
+    weights = {"b": np.array(bounds[:1]), "e": np.array(bounds[1:]), "a": np.array([1])}
+    nodes = [helper.make_node("Slice", ["x", "b", "e", "a"], ["cut"]), node("Exp", ["cut"], "y")]
+    case = Case(nodes, {"x": ["n", "s"]}, None, [], [], "", weights)
+    kinds = build(case, tmp_path / "m.onnx")
+    done = harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    assert "note:" not in done.stderr
+    for size in (1, 19, 20, 39, 40, 41, 61, 300):
+        folder = tmp_path / str(size)
+        inputs = random_inputs(kinds, [(3, size)])
+        result = run(tmp_path / "m.engine", folder, inputs)
+        assert result.kind == "ok", result.stderr
+        got, want = np.load(folder / "out" / "y.npy"), np.exp(reference(inputs["x"]))
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_what_is_at_most_a_constant_and_has_to_be_that(tmp_path):
+    weights = {"b": np.array([0]), "e": np.array([40]), "a": np.array([1]), "w": np.ones((40, 3), np.float32)}
+    nodes = [helper.make_node("Slice", ["x", "b", "e", "a"], ["cut"]), node("MatMul", ["cut", "w"], "y")]
+    case = Case(nodes, {"x": ["n", "s"]}, None, [], [], "", weights)
+    kinds = build(case, tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    assert run(tmp_path / "m.engine", tmp_path / "good", random_inputs(kinds, [(3, 41)])).kind == "ok"
+    result = run(tmp_path / "m.engine", tmp_path / "bad", random_inputs(kinds, [(3, 39)]))
+    assert "x is float32 [n = 3, s = 39]: 40 must equal min(40, s) = 39" in result.stderr
+
+
 def test_errors_of_passes_name_sizes(tmp_path):
     """Verifiers and passes print s0, s1; people read the names that the model has."""
     kind = "tensor<?x?x4x4x{}, affine_map<()[s0, s1] -> (s0, s1, 4, 4)>>"
