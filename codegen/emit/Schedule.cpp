@@ -581,9 +581,9 @@ void Chooser::elementwise() {
     outer.pop_back();
   }
   int64_t n = product(k, inner);
-  // Short rows are what is left behind long tiles.
-  if (cpu && n < least && !isStatic(inner))
-    n = mostOf(inner);
+  // Short rows are what is left behind long tiles, of whole registers.
+  if (cpu && !isStatic(inner))
+    n = (n < most / 2 ? mostOf(inner) : n) / least * least;
   int64_t tile = !isStatic(inner) ? std::min(most, std::max(n, least))
                  : cpu            ? evenTile(n, most)
                                   : gpuTile(n, most);

@@ -344,7 +344,7 @@ def test_pixels_side_by_side(tmp_path, blocks, mode):
     check(tmp_path, [*place, conv], shapes, IMAGES, {"k": weights(5, 2, 5, 5)}, tolerance=1e-5)
 
 
-@pytest.mark.parametrize("width", ["1..1..512", "1..8..512", "2..4..7"])
+@pytest.mark.parametrize("width", ["1..1..512", "1..8..512", "1..20..512", "2..4..7"])
 def test_rows_shorter_where_optimized_for(tmp_path, width):
     """Long rows of an engine that is optimized for short ones."""
     high = int(width.split("..")[-1])

@@ -432,6 +432,26 @@ module attributes {graph.symbols = [
 
 // -----
 
+// Rows of some registers, and a few elements more, are taken in whole registers, and long ones in long tiles.
+// CHECK-LABEL: func.func @some_registers(
+// CHECK-NOT: tensor<20xf32>
+// CHECK: tile.load %arg0{{.*}}checks = array<i64>,{{.*}}tensor<128xf32>
+// CHECK: tile.load %arg0{{.*}}tensor<16xf32>
+module attributes {graph.symbols = [
+  {name = "h", min = 1 : i64, opt = 64 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "w", min = 2 : i64, opt = 20 : i64, max = 512 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0 * 2, s1)>> {
+    %0 = graph.kernel "some_registers"(%a) : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0 * 2, s1)>> {
+    ^bb0(%x: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>):
+      %1 = graph.concat %x, %x {axis = 0 : i64} : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0 * 2, s1)>>
+      graph.yield %1 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0 * 2, s1)>>
+    }
+    return %0 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0 * 2, s1)>>
+  }
+}
+
+// -----
+
 // So are rows that are padded, which most tiles lie inside of.
 // CHECK-LABEL: func.func @padded_short(
 // CHECK: scf.for
