@@ -619,8 +619,7 @@ private:
   /// product has of its rows is its own to look at.
   bool isRowOfRest(unsigned group) {
     auto ops = kernel.getBody().front().getOps<graph::GraphOpInterface>();
-    return starts[group] && schedule.groups[group].dims.size() == 1 &&
-           llvm::none_of(ops, [](graph::GraphOpInterface op) {
+    return starts[group] && llvm::none_of(ops, [](graph::GraphOpInterface op) {
              return op.getRole() == graph::OpRole::Contraction;
            });
   }

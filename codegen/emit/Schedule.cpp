@@ -581,9 +581,12 @@ void Chooser::elementwise() {
     outer.pop_back();
   }
   int64_t n = product(k, inner);
-  // Short rows are what is left behind long tiles, of whole registers.
-  if (cpu && !isStatic(inner))
-    n = (n < most / 2 ? mostOf(inner) : n) / least * least;
+  // Short rows are what is left behind long tiles. Of several of them a tile of
+  // those that are optimized for finds its elements without division.
+  bool isRun =
+      linear || inner.size() == 1 || inner.front() + k.run >= k.root.size();
+  if (cpu && n < (isRun ? most / 2 : least) && !isStatic(inner))
+    n = mostOf(inner);
   int64_t tile = !isStatic(inner) ? std::min(most, std::max(n, least))
                  : cpu            ? evenTile(n, most)
                                   : gpuTile(n, most);

@@ -1,5 +1,6 @@
 #include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/Weights.h"
+#include "graph/passes/OpenParts.h"
 #include "graph/passes/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include <map>
@@ -16,8 +17,8 @@ namespace {
 /// order; the old operators go afterwards.
 class Rewriter {
 public:
-  Rewriter(Block &block, const FusionPlan &plan)
-      : plan(plan), builder(block.getTerminator()),
+  Rewriter(Block &block, const FusionPlan &plan, bool denseRows)
+      : plan(plan), denseRows(denseRows), builder(block.getTerminator()),
         terminator(block.getTerminator()) {}
 
   void run() {
@@ -94,6 +95,8 @@ private:
     SmallVector<Value> yielded;
     for (Value output : group.results)
       yielded.push_back(inRows(inside.lookup(output), output, group, inner));
+    if (denseRows && !group.anchor && yielded.size() == 1)
+      yielded[0] = inOpenParts(yielded[0], inner);
     SmallVector<Location> locations;
     for (Operation *op : group.ops)
       locations.push_back(op->getLoc());
@@ -125,6 +128,16 @@ private:
         makeType(group.space.getShape(), getElementTypeOrSelf(value)), copy);
   }
 
+  /// A result that is computed element by element, under a shape of the same
+  /// bytes in which rows of an open size that it is made of are dimensions.
+  static Value inOpenParts(Value copy, OpBuilder &inner) {
+    Exprs parts = shapeInOpenParts(copy);
+    if (parts == getShape(copy))
+      return copy;
+    return ReshapeOp::create(inner, copy.getLoc(),
+                             makeType(parts, getElementTypeOrSelf(copy)), copy);
+  }
+
   /// A label for people: the anchor, or what the kernel computes first, and how
   /// many operators are with it.
   std::string nameOf(const FusionPlan::Group &group) {
@@ -140,6 +153,7 @@ private:
   }
 
   const FusionPlan &plan;
+  bool denseRows;
   OpBuilder builder;
   Operation *terminator;
   llvm::DenseMap<Value, Value> memory;
@@ -158,7 +172,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     limits.instances = instances;
     FusionPlan plan(block, getSymbols(module), limits);
     std::vector<FusionPlan::Decision> decisions = plan.decisions();
-    Rewriter rewriter(block, plan);
+    Rewriter rewriter(block, plan, denseRows);
     rewriter.run();
     describe(decisions, rewriter);
   }

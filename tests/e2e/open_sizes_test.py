@@ -356,3 +356,22 @@ def test_rows_shorter_where_optimized_for(tmp_path, width):
     pads = np.array([0, 0, 1, 1, 0, 0, 4, 4])
     check(tmp_path, [node("Pad", "x0", "p")], shapes, sizes, {"p": pads}, optimum=optimum)
     check(tmp_path, [node("Transpose", "x0", perm=[0, 2, 1, 3])], shapes, sizes, optimum=optimum)
+
+
+@pytest.mark.parametrize("repeats", [(1, 3, 1), (2, 1, 3), (1, 1, 5), (3, 2, 1)])
+def test_what_is_repeated_along_open_sizes(tmp_path, repeats):
+    """Rows of the operand within a dimension of the result, at lengths around whole tiles."""
+    tile = [node("Tile", "x0", "r", outputs=("t",))]
+    sizes = [(n, w) for n in (1, 3) for w in (1, 2, 7, 16, 17, 64, 131)]
+    check(tmp_path, [*tile, node("Relu", "t")], [("n", 4, "w")], sizes, {"r": np.array(repeats)})
+    turned = node("Transpose", "t", perm=[0, 2, 1])
+    optimum = {"x0": ["1..1..64", 4, "1..64..200"]}
+    check(tmp_path, [*tile, turned], [("n", 4, "w")], sizes, {"r": np.array(repeats)}, optimum=optimum)
+    # Twice, and beside what is read as it lies.
+    again = [
+        node("Tile", "t", "r", outputs=("u",)),
+        node("Concat", "u", "u", outputs=("c",), axis=2),
+        node("Tile", "u", "two", outputs=("d",)),
+        node("Add", "c", "d"),
+    ]
+    check(tmp_path, [*tile, *again], [("n", 4, "w")], sizes, {"r": np.array(repeats), "two": np.array([1, 1, 2])})
