@@ -357,6 +357,32 @@ int64_t bytesOf(Value value, ArrayRef<int64_t> symbols) {
 /// Elements that are read along other dimensions than the last.
 using CrossingReads = std::map<SmallVector<unsigned>, int64_t>;
 
+/// Whether `value` is computed from `input`.
+bool dependsOn(Value value, Value input) {
+  llvm::SmallSetVector<Value, 16> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == input)
+      return true;
+    if (Operation *op = values[i].getDefiningOp())
+      values.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
+/// Of how many parts of what an operator joins all of `input` is read: for
+/// several as often as many inputs would be; 1 where nothing is joined of it.
+int64_t partsOf(Value input) {
+  int64_t most = 1;
+  for (auto op : input.getParentBlock()->getOps<graph::GraphOpInterface>())
+    if (op.getJoinedDim())
+      most = std::max<int64_t>(
+          most, llvm::count_if(op->getOperands(), [&](Value part) {
+            return dependsOn(part, input);
+          }));
+  return most;
+}
+
 /// Notes what is read across the memory of an input, by the elements of which
 /// it is most so far. `map` leads from the kernel's result to it.
 void readInput(KernelShape &shape, CrossingReads &reads, Value input,
@@ -410,7 +436,7 @@ void readInput(KernelShape &shape, CrossingReads &reads, Value input,
   if (dims.empty())
     return;
   int64_t &count = reads[dims];
-  count += sizeAt(elements, symbols);
+  count += partsOf(input) * sizeAt(elements, symbols);
   int64_t results = 1;
   for (int64_t size : shape.sizes)
     results *= size;

@@ -375,3 +375,19 @@ def test_what_is_repeated_along_open_sizes(tmp_path, repeats):
         node("Add", "c", "d"),
     ]
     check(tmp_path, [*tile, *again], [("n", 4, "w")], sizes, {"r": np.array(repeats), "two": np.array([1, 1, 2])})
+
+
+@pytest.mark.parametrize("perm", [[3, 2, 1, 0], [2, 3, 0, 1], [0, 3, 1, 2]])
+def test_what_is_joined_of_itself_and_turned(tmp_path, perm):
+    """Copies of one value side by side, and others computed of it, with few and many rows innermost."""
+    sizes = [(1, 1), (1, 17), (2, 5), (3, 23), (5, 2), (16, 3), (37, 4)]
+    place = [
+        node("Unsqueeze", "x0", "axis", outputs=("u",)),
+        node("Neg", "u", outputs=("v",)),
+        node("Reshape", "c", "r", outputs=("j",)),
+        node("Transpose", "j", perm=perm),
+    ]
+    constants = {"axis": np.array([2]), "r": np.array([0, 16, -1, 20])}
+    for parts in (["u", "u", "u", "u"], ["u", "v", "u", "v"]):
+        nodes = [*place[:2], node("Concat", *parts, outputs=("c",), axis=2), *place[2:]]
+        check(tmp_path, nodes, [("n", 4, "h", 20)], sizes, constants)

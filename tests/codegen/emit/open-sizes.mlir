@@ -488,3 +488,23 @@ module attributes {graph.symbols = [
     return %0 : tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 3 - 2)>>
   }
 }
+
+// -----
+
+// What is joined of one value four times is read four times: across its memory in blocks, as four values are.
+// CHECK-LABEL: func.func @joined_across(
+// CHECK: tile.load %arg0{{.*}}tensor<16x16xi8>
+// CHECK: tile.load %arg0{{.*}}tensor<16x4xi8>
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "h", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%a: tensor<?x4x1x?x64xi8, affine_map<()[s0, s1] -> (s0, 4, 1, s1, 64)>>) -> tensor<64x?x4x4x?xi8, affine_map<()[s0, s1] -> (64, s1, 4, 4, s0)>> {
+    %0 = graph.kernel "joined_across"(%a) : (tensor<?x4x1x?x64xi8, affine_map<()[s0, s1] -> (s0, 4, 1, s1, 64)>>) -> tensor<64x?x4x4x?xi8, affine_map<()[s0, s1] -> (64, s1, 4, 4, s0)>> {
+    ^bb0(%x: tensor<?x4x1x?x64xi8, affine_map<()[s0, s1] -> (s0, 4, 1, s1, 64)>>):
+      %1 = graph.concat %x, %x, %x, %x {axis = 2 : i64} : (tensor<?x4x1x?x64xi8, affine_map<()[s0, s1] -> (s0, 4, 1, s1, 64)>>, tensor<?x4x1x?x64xi8, affine_map<()[s0, s1] -> (s0, 4, 1, s1, 64)>>, tensor<?x4x1x?x64xi8, affine_map<()[s0, s1] -> (s0, 4, 1, s1, 64)>>, tensor<?x4x1x?x64xi8, affine_map<()[s0, s1] -> (s0, 4, 1, s1, 64)>>) -> tensor<?x4x4x?x64xi8, affine_map<()[s0, s1] -> (s0, 4, 4, s1, 64)>>
+      %2 = graph.transpose %1 {permutation = array<i64: 4, 3, 1, 2, 0>} : (tensor<?x4x4x?x64xi8, affine_map<()[s0, s1] -> (s0, 4, 4, s1, 64)>>) -> tensor<64x?x4x4x?xi8, affine_map<()[s0, s1] -> (64, s1, 4, 4, s0)>>
+      graph.yield %2 : tensor<64x?x4x4x?xi8, affine_map<()[s0, s1] -> (64, s1, 4, 4, s0)>>
+    }
+    return %0 : tensor<64x?x4x4x?xi8, affine_map<()[s0, s1] -> (64, s1, 4, 4, s0)>>
+  }
+}
