@@ -2,6 +2,7 @@
 #include "codegen/emit/BranchParts.h"
 #include "codegen/emit/KeepRows.h"
 #include "codegen/emit/KernelShape.h"
+#include "codegen/emit/ShortBodies.h"
 #include "codegen/emit/ShortRows.h"
 #include "codegen/emit/SplitParts.h"
 #include "codegen/emit/Streamed.h"
@@ -755,10 +756,11 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
                           : emitKernel(kernel, *schedule, target, builder);
 }
 
-FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
-                                         Schedule schedule,
-                                         const EmitTarget &target,
-                                         OpBuilder &builder) {
+/// Writes the program of a kernel, one schedule for all sizes.
+static FailureOr<func::FuncOp> emitOneBody(graph::KernelOp kernel,
+                                           Schedule schedule,
+                                           const EmitTarget &target,
+                                           OpBuilder &builder) {
   bool sharesRows = true;
   auto build = [&](std::optional<unsigned> sharedAxis) {
     KernelBuilder kernelBuilder(kernel, target, schedule, builder, sharedAxis);
@@ -789,4 +791,28 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
   function->erase();
   schedule.splits = schedule.rowParts = 1;
   return build({});
+}
+
+FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
+                                         Schedule schedule,
+                                         const EmitTarget &target,
+                                         OpBuilder &builder) {
+  FailureOr<func::FuncOp> function =
+      emitOneBody(kernel, schedule, target, builder);
+  if (failed(function))
+    return failure();
+  // The shortest is asked for first.
+  SmallVector<ShortBody> bodies = shortBodiesOf(kernel, target, schedule);
+  for (const ShortBody &body : llvm::reverse(bodies)) {
+    OwningOpRef<ModuleOp> module = moduleOf(kernel, body);
+    auto few = *module->getOps<func::FuncOp>().begin();
+    auto ofFew = *few.getOps<graph::KernelOp>().begin();
+    OpBuilder inner = OpBuilder::atBlockEnd(module->getBody());
+    FailureOr<func::FuncOp> side =
+        emitOneBody(ofFew, chooseSchedule(ofFew, target), target, inner);
+    if (failed(side))
+      return failure();
+    addBody(*function, *side, kernel, body);
+  }
+  return function;
 }

@@ -17,9 +17,10 @@ namespace {
 /// order; the old operators go afterwards.
 class Rewriter {
 public:
-  Rewriter(Block &block, const FusionPlan &plan, bool denseRows)
-      : plan(plan), denseRows(denseRows), builder(block.getTerminator()),
-        terminator(block.getTerminator()) {}
+  Rewriter(Block &block, const FusionPlan &plan, const Facts &facts,
+           bool denseRows)
+      : plan(plan), facts(facts), denseRows(denseRows),
+        builder(block.getTerminator()), terminator(block.getTerminator()) {}
 
   void run() {
     Block &block = *terminator->getBlock();
@@ -96,7 +97,7 @@ private:
     for (Value output : group.results)
       yielded.push_back(inRows(inside.lookup(output), output, group, inner));
     if (denseRows && !group.anchor && yielded.size() == 1)
-      yielded[0] = inOpenParts(yielded[0], inner);
+      yielded[0] = inOpenParts(yielded[0], facts, inner);
     SmallVector<Location> locations;
     for (Operation *op : group.ops)
       locations.push_back(op->getLoc());
@@ -130,8 +131,8 @@ private:
 
   /// A result that is computed element by element, under a shape of the same
   /// bytes in which rows of an open size that it is made of are dimensions.
-  static Value inOpenParts(Value copy, OpBuilder &inner) {
-    Exprs parts = shapeInOpenParts(copy);
+  static Value inOpenParts(Value copy, const Facts &facts, OpBuilder &inner) {
+    Exprs parts = shapeInOpenParts(copy, facts);
     if (parts == getShape(copy))
       return copy;
     return ReshapeOp::create(inner, copy.getLoc(),
@@ -153,6 +154,7 @@ private:
   }
 
   const FusionPlan &plan;
+  Facts facts;
   bool denseRows;
   OpBuilder builder;
   Operation *terminator;
@@ -172,7 +174,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     limits.instances = instances;
     FusionPlan plan(block, getSymbols(module), limits);
     std::vector<FusionPlan::Decision> decisions = plan.decisions();
-    Rewriter rewriter(block, plan, denseRows);
+    Rewriter rewriter(block, plan, getFacts(module), denseRows);
     rewriter.run();
     describe(decisions, rewriter);
   }

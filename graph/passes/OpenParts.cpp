@@ -55,7 +55,9 @@ static Exprs factorsOf(AffineExpr extent, SmallVector<AffineExpr, 2> divisors) {
   return factors;
 }
 
-Exprs shapeInOpenParts(Value value) {
+Exprs shapeInOpenParts(Value value, const Facts &facts) {
+  // Shorter rows are joined with their neighbours again.
+  constexpr int64_t shortest = 8;
   Exprs shape = getShape(value);
   Divisors divisors(shape.size());
   llvm::MapVector<Value, AffineMap> reached;
@@ -74,8 +76,12 @@ Exprs shapeInOpenParts(Value value) {
         reached.insert({op->getOperand(i), composeMaps(step, map, shape)});
   }
   Exprs parts;
-  for (auto [extent, by] : llvm::zip_equal(shape, divisors))
+  for (auto [extent, by] : llvm::zip_equal(shape, divisors)) {
+    llvm::erase_if(by, [&](AffineExpr divisor) {
+      return boundsOf(divisor, facts).high < shortest;
+    });
     parts.append(factorsOf(extent, by));
+  }
   return parts;
 }
 

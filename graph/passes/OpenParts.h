@@ -11,7 +11,7 @@ namespace charonia::graph {
 /// repeated along a dimension begins anew there, so that each element of a tile
 /// would divide by a size to find its place. The value's own shape where there
 /// are no such parts.
-Exprs shapeInOpenParts(mlir::Value value);
+Exprs shapeInOpenParts(mlir::Value value, const Facts &facts);
 
 } // namespace charonia::graph
 

@@ -391,3 +391,35 @@ def test_what_is_joined_of_itself_and_turned(tmp_path, perm):
     for parts in (["u", "u", "u", "u"], ["u", "v", "u", "v"]):
         nodes = [*place[:2], node("Concat", *parts, outputs=("c",), axis=2), *place[2:]]
         check(tmp_path, nodes, [("n", 4, "h", 20)], sizes, constants)
+
+
+@pytest.mark.parametrize("perm", [[3, 2, 1, 0], [2, 3, 1, 0], [0, 1, 3, 2], [3, 0, 1, 2]])
+def test_few_rows_innermost(tmp_path, perm):
+    """Rows of one, a few and many elements, each with a body of the same kernel."""
+    sizes = [(n, h) for n in (1, 2, 3, 4, 7, 16, 17, 33) for h in (1, 2, 5)]
+    turn = node("Transpose", "d", perm=perm)
+    check(tmp_path, [node("DepthToSpace", "x0", outputs=("d",), blocksize=2), turn], [("n", 12, "h", 5)], sizes)
+    check(tmp_path, [node("DepthToSpace", "x0", outputs=("d",), blocksize=2), turn], [("n", 12, 5, "h")], sizes)
+    ranges = {"x0": ["2..2..64", 12, "1..1..8", 5]}
+    sizes = [(n, h) for n in (2, 3, 4, 17, 64) for h in (1, 2, 8)]
+    check(tmp_path, [node("Relu", "x0", outputs=("d",)), turn], [("n", 12, "h", 5)], sizes, optimum=ranges)
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_few_elements_of_each_row(tmp_path, least):
+    """What cuts, pads, joins and picks of rows of one, a few and many elements."""
+    sizes = [(n, w) for n in (1, 6, 33) for w in (1, 2, 3, 4, 5, 8, 16, 17, 40) if w >= least]
+    optimum = {"x0": ["1..6..64", 3, f"{least}..{least}..64"]}
+    constants = {"i": np.array([2, 0, 1, 1, -1]), "a": np.array([1]), "z": np.array([3]), "d": np.array([1])}
+    pads = {"p": np.array([0, 1, 0, 0, 0, 0])}
+    shapes = [("n", 3, "w")]
+    check(tmp_path, [node("Gather", "x0", "i", axis=1)], shapes, sizes, {"i": constants["i"]}, optimum=optimum)
+    cut = {k: constants[k] for k in "azd"}
+    check(tmp_path, [node("Slice", "x0", "a", "z", "d")], shapes, sizes, cut, optimum=optimum)
+    check(tmp_path, [node("Pad", "x0", "p")], shapes, sizes, pads, optimum=optimum)
+    check(tmp_path, [node("Pad", "x0", "p", mode="edge")], shapes, sizes, pads, optimum=optimum)
+    nodes = [node("Neg", "x0", outputs=("m",)), node("Concat", "x0", "m", "x0", axis=2)]
+    check(tmp_path, nodes, shapes, sizes, optimum=optimum)
+    if least == 2:
+        half = {"a": np.array([0]), "z": np.array([-1]), "d": np.array([2])}
+        check(tmp_path, [node("Slice", "x0", "a", "z", "d")], shapes, sizes, half, optimum=optimum)

@@ -53,7 +53,7 @@ module attributes {graph.symbols = [
 // CHECK: return
 module attributes {graph.symbols = [
   {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
-  {name = "s", min = 2 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 2 : i64}]} {
+  {name = "s", min = 32 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 2 : i64}]} {
   func.func @main(%a: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 floordiv 2)>> {
     %0 = graph.kernel "half"(%a) : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 floordiv 2)>> {
     ^bb0(%x: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>):
@@ -79,7 +79,7 @@ module attributes {graph.symbols = [
 // CHECK: tile.load %arg1
 module attributes {graph.symbols = [
   {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
-  {name = "s", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  {name = "s", min = 16 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
   func.func @main(%a: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, %b: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>> {
     %0 = graph.kernel "joined"(%a, %b) : (tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>) -> tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1 * 2)>> {
     ^bb0(%x: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>, %y: tensor<?x?xf32, affine_map<()[s0, s1] -> (s0, s1)>>):
@@ -289,7 +289,7 @@ module attributes {graph.constraints = [
   {reason = "as a test needs it", relation = "divides", sizes = affine_map<()[s0, s1] -> (2, s1)>}],
   graph.symbols = [
   {name = "h", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64},
-  {name = "w", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  {name = "w", min = 64 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
   func.func @main(%a: tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>) -> tensor<2x2x16x?x?xf32, affine_map<()[s0, s1] -> (2, 2, 16, s0 floordiv 2, s1 floordiv 2)>> {
     %0 = graph.kernel "blocks"(%a) : (tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>) -> tensor<2x2x16x?x?xf32, affine_map<()[s0, s1] -> (2, 2, 16, s0 floordiv 2, s1 floordiv 2)>> {
     ^bb0(%x: tensor<16x?x?xf32, affine_map<()[s0, s1] -> (16, s0, s1)>>):
@@ -506,5 +506,34 @@ module attributes {graph.symbols = [
       graph.yield %2 : tensor<64x?x4x4x?xi8, affine_map<()[s0, s1] -> (64, s1, 4, 4, s0)>>
     }
     return %0 : tensor<64x?x4x4x?xi8, affine_map<()[s0, s1] -> (64, s1, 4, 4, s0)>>
+  }
+}
+
+// -----
+
+// A batch that is innermost has bodies for a single row, which leaves channels innermost, and for few, which are one run
+// with what is in front of them. The grid is that of the body which runs.
+// CHECK-LABEL: func.func @few_rows(
+// CHECK-SAME: (s0 + 4094) floordiv 4096
+// CHECK: %[[ONE:.*]] = arith.cmpi sle, %arg2, %c1 :
+// CHECK: scf.if %[[ONE]] {
+// CHECK: tile.load %arg0{{.*}}(2, 2, 16, s0, 5)>{{.*}}tensor<16xf32>
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %arg2, %c3 :
+// CHECK: scf.if %[[FEW]] {
+// CHECK: tile.load %arg0{{.*}}(d0 + s2 * 16) mod s0
+// CHECK: } else {
+// CHECK: tile.load %arg0{{.*}}-> (d0 + s3, {{.*}}tensor<128xf32>
+module attributes {graph.symbols = [
+  {name = "n", min = 1 : i64, opt = 1 : i64, max = 4096 : i64, divisor = 1 : i64},
+  {name = "h", min = 1 : i64, opt = 128 : i64, max = 4096 : i64, divisor = 1 : i64}]} {
+  func.func @main(%arg0: tensor<?x2x2x16x?x5xf32, affine_map<()[s0, s1] -> (s0, 2, 2, 16, s1, 5)>>) -> tensor<10x?x16x?xf32, affine_map<()[s0, s1] -> (10, s1 * 2, 16, s0)>> {
+    %0 = graph.kernel "few_rows"(%arg0) : (tensor<?x2x2x16x?x5xf32, affine_map<()[s0, s1] -> (s0, 2, 2, 16, s1, 5)>>) -> tensor<10x?x16x?xf32, affine_map<()[s0, s1] -> (10, s1 * 2, 16, s0)>> {
+    ^bb0(%arg1: tensor<?x2x2x16x?x5xf32, affine_map<()[s0, s1] -> (s0, 2, 2, 16, s1, 5)>>):
+      %1 = graph.transpose %arg1 {permutation = array<i64: 0, 3, 4, 1, 5, 2>} : (tensor<?x2x2x16x?x5xf32, affine_map<()[s0, s1] -> (s0, 2, 2, 16, s1, 5)>>) -> tensor<?x16x?x2x5x2xf32, affine_map<()[s0, s1] -> (s0, 16, s1, 2, 5, 2)>>
+      %2 = graph.reshape %1 : (tensor<?x16x?x2x5x2xf32, affine_map<()[s0, s1] -> (s0, 16, s1, 2, 5, 2)>>) -> tensor<?x16x?x10xf32, affine_map<()[s0, s1] -> (s0, 16, s1 * 2, 10)>>
+      %3 = graph.transpose %2 {permutation = array<i64: 3, 2, 1, 0>} : (tensor<?x16x?x10xf32, affine_map<()[s0, s1] -> (s0, 16, s1 * 2, 10)>>) -> tensor<10x?x16x?xf32, affine_map<()[s0, s1] -> (10, s1 * 2, 16, s0)>>
+      graph.yield %3 : tensor<10x?x16x?xf32, affine_map<()[s0, s1] -> (10, s1 * 2, 16, s0)>>
+    }
+    return %0 : tensor<10x?x16x?xf32, affine_map<()[s0, s1] -> (10, s1 * 2, 16, s0)>>
   }
 }
