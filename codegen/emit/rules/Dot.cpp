@@ -351,13 +351,16 @@ private:
     if (p.scale && p.scaleBlock)
       step = std::gcd(p.scaleBlock, longestUnrolled);
     // Integers are multiplied some terms at a time, or are widened so: a
-    // shorter step follows.
-    if ((!isFloat || p.isComputed) && inner.size() == 1) {
+    // shorter step follows. Of other terms steps of the same length do, where
+    // they are no much shorter ones: what a step costs besides its products,
+    // and a loop, is much beside those of a single term.
+    int64_t even = step;
+    while (*known % even != 0)
+      --even;
+    if (inner.size() == 1 && (!isFloat || p.isComputed || 2 * even < step))
       rest = *known % step;
-      return;
-    }
-    while (*known % step != 0)
-      --step;
+    else
+      step = even;
   }
 
   /// The terms of one place of the outer parts after the other.
