@@ -6,6 +6,9 @@ using namespace charonia;
 using namespace charonia::cpu;
 using tile::AccessOp;
 
+/// Of a line of the caches.
+static constexpr int64_t memoryLineBytes = 64;
+
 //===----------------------------------------------------------------------===//
 // Loads
 //===----------------------------------------------------------------------===//
@@ -244,31 +247,62 @@ Value *KernelEmitter::loadSpread(tile::LoadOp op, const PiecePlace &at,
              : value;
 }
 
+/// Asks for so many lines of memory.
+void KernelEmitter::prefetchLines(Value *base, Value *lines) {
+  auto *before = b.GetInsertBlock();
+  auto *body = llvm::BasicBlock::Create(context, "lines", kernel);
+  auto *after = llvm::BasicBlock::Create(context, "lines.end", kernel);
+  b.CreateCondBr(b.CreateICmpSGT(lines, i64(0)), body, after);
+  b.SetInsertPoint(body);
+  llvm::PHINode *line = b.CreatePHI(b.getInt64Ty(), 2);
+  line->addIncoming(i64(0), before);
+  Value *address =
+      b.CreateGEP(b.getInt8Ty(), base, b.CreateMul(line, i64(memoryLineBytes)));
+  b.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                    {address, b.getInt32(0), b.getInt32(3), b.getInt32(1)});
+  Value *next = b.CreateAdd(line, i64(1));
+  line->addIncoming(next, body);
+  b.CreateCondBr(b.CreateICmpSLT(next, lines), body, after);
+  b.SetInsertPoint(after);
+}
+
 /// Elements that data choose from a row of memory come in no order that the
 /// machine foresees, and a gather waits for each line. Where more are chosen
 /// than the row has lines, all of them are asked for in front.
 void KernelEmitter::prefetchRow(const AccessOp &access, const PiecePlace &at,
-                                int64_t bytes) {
-  constexpr int64_t lineBytes = 64, perLine = 2;
+                                const PlanOfPiece &piece, int64_t bytes) {
+  constexpr int64_t perLine = 2;
   unsigned lane = access.tile.getRank() - 1;
-  if (access.rank == 0)
+  if (access.rank == 0 || !hasAvx512(isa)) // loads of elements don't wait
     return;
   auto results = access.map.getResults().take_front(access.rank);
-  std::optional<int64_t> extent =
-      graph::constantOf(access.shape.getResult(access.rank - 1));
-  if (!at.offsets.wide || !extent ||
-      !llvm::isa<mlir::AffineSymbolExpr>(results.back()) ||
+  if (!at.offsets.wide || !llvm::isa<mlir::AffineSymbolExpr>(results.back()) ||
       llvm::any_of(results.drop_back(),
                    [&](mlir::AffineExpr e) { return e.isFunctionOfDim(lane); }))
     return;
-  int64_t lines = llvm::divideCeil(*extent * bytes, lineBytes);
-  if (lines * perLine > access.tile.getShape().back())
+  int64_t chosen = access.tile.getShape().back(), most = chosen / perLine;
+  mlir::AffineExpr extent = access.shape.getResult(access.rank - 1);
+  std::optional<int64_t> known = graph::constantOf(extent);
+  // A short tile in front of an open end follows others, which have asked.
+  if (known ? *known * bytes > most * memoryLineBytes : chosen <= lanes)
     return;
-  for (int64_t i = 0; i < lines; ++i)
-    b.CreateIntrinsic(
-        llvm::Intrinsic::prefetch, {at.base->getType()},
-        {b.CreateConstGEP1_64(b.getInt8Ty(), at.base, i * lineBytes),
-         b.getInt32(0), b.getInt32(3), b.getInt32(1)});
+  LaneInt length = evaluate(extent, {}, piece.symbols, {});
+  if (!length.isScalar())
+    return;
+  Value *lines =
+      b.CreateLShr(b.CreateAdd(b.CreateMul(length.scalar, i64(bytes)),
+                               i64(memoryLineBytes - 1)),
+                   llvm::Log2_64(memoryLineBytes));
+  // The tiles of a row follow each other. What the slot has at first, of which
+  // nothing is known, makes no difference but to what is asked for.
+  Value *slot = allocateScratch(sizeof(void *));
+  Value *asks = b.CreateICmpNE(
+      b.CreateAlignedLoad(b.getPtrTy(), slot, llvm::Align(sizeof(void *))),
+      at.base);
+  b.CreateAlignedStore(at.base, slot, llvm::Align(sizeof(void *)));
+  if (!known)
+    asks = b.CreateAnd(asks, b.CreateICmpSLE(lines, i64(most)));
+  prefetchLines(at.base, b.CreateSelect(asks, lines, i64(0)));
 }
 
 Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
@@ -335,7 +369,8 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
   if (Value *value = loadSpread(op, at, at.guard.mask ? mask : nullptr))
     return fromMemory(value, element);
   if (chunk == 0 && innermost < 0)
-    prefetchRow(AccessOp::get(op), at, bytes);
+    prefetchRow(AccessOp::get(op), at,
+                planOfPiece(AccessOp::get(op), innermost, row, chunk), bytes);
   if (Value *value = loadPlanes(
           op, at, planOfPiece(AccessOp::get(op), innermost, row, chunk),
           at.guard.mask ? mask : nullptr))

@@ -283,7 +283,8 @@ private:
   Value *loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
                    int64_t innermost = -1);
   void prefetchRow(const tile::AccessOp &access, const PiecePlace &at,
-                   int64_t bytes);
+                   const PlanOfPiece &piece, int64_t bytes);
+  void prefetchLines(Value *base, Value *lines);
   Value *loadSpread(tile::LoadOp op, const PiecePlace &at, Value *mask);
   /// Of each lane the known part of its distance from the base, and the numbers
   /// of all lanes by which what sizes make is multiplied.

@@ -445,6 +445,21 @@ void readInput(KernelShape &shape, CrossingReads &reads, Value input,
     shape.crossing = dims;
 }
 
+/// Trailing dimensions of the result of `op` along which the indices in its
+/// operand `i` are the same; none where that is no operand of indices.
+unsigned dimsOfSameIndices(graph::GraphOpInterface op, unsigned i) {
+  unsigned rank = graph::getShape(op->getResult(0)).size(), free = rank;
+  bool isIndex = false;
+  op.getChosenMap([&](unsigned operand, ArrayRef<AffineExpr> at) {
+    isIndex |= operand == i;
+    for (unsigned d = 0; operand == i && d < rank; ++d)
+      if (llvm::any_of(at, [&](AffineExpr c) { return c.isFunctionOfDim(d); }))
+        free = std::min(free, rank - 1 - d);
+    return getAffineConstantExpr(0, op->getContext());
+  });
+  return isIndex ? free : 0;
+}
+
 /// Trailing dimensions of the result of `op` that are those of its operand
 /// `i`, or, with `isFree`, on which the operand does not depend at all.
 unsigned passedDims(graph::GraphOpInterface op, unsigned i, bool &isFree) {
@@ -467,6 +482,7 @@ unsigned passedDims(graph::GraphOpInterface op, unsigned i, bool &isFree) {
     alike = i == 0 ? result.size() : 0;
   } else if (auto emitting = dyn_cast<EmitOpInterface>(op.getOperation())) {
     alike = emitting.getPassedDims(i);
+    free = dimsOfSameIndices(op, i);
   }
   isFree = free > alike;
   return std::max(alike, free);
@@ -688,7 +704,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
       if (!step && role == OpRole::RowNormalization)
         step = AffineMap::getMultiDimIdentityMap(map.getNumResults(), context);
       // What is passed on at the end lies along the result, from some place on.
-      bool isFree;
+      bool isFree = false;
       unsigned passed = step ? 0 : passedDims(op, i, isFree);
       if (!step) {
         unsigned other = map == identity && passed > 0 ? rank - passed : rank;
@@ -697,7 +713,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
       shape.otherEnds |=
           !step && passed == 0 && map == identity && hasOtherEnds(op) &&
           2 * bytesOf(operand, symbols) >= bytesOf(root, symbols);
-      if (passed > 0 && !rankOf(role) &&
+      if (passed > 0 && !isFree && !rankOf(role) &&
           graph::getShape(operand).size() == map.getNumResults())
         step = AffineMap::getMultiDimIdentityMap(map.getNumResults(), context);
       if (!step || reached.contains(operand))

@@ -483,6 +483,13 @@ unsigned passedByConcat(graph::ConcatOp op, unsigned) {
 unsigned passedByGather(graph::GatherOp op, unsigned operand) {
   return operand == 0 ? behindAxis(op.getInput(), op.getAxis()) : 0;
 }
+unsigned passedByGatherND(graph::GatherNDOp op, unsigned operand) {
+  std::optional<int64_t> depth =
+      graph::constantOf(graph::getShape(op.getIndices()).back());
+  return operand == 0 && depth
+             ? behindAxis(op.getInput(), op.getBatchDims() + *depth - 1)
+             : 0;
+}
 unsigned passedByPad(graph::PadOp op, unsigned operand) {
   Exprs from = graph::getShape(op.getInput()),
         to = graph::getShape(op.getResult());
@@ -508,6 +515,7 @@ void emit::registerIndexRules(MLIRContext *c) {
       PassingRule<graph::GatherOp, gather, passedByGather>>(*c);
   graph::GatherElementsOp::attachInterface<
       Rule<graph::GatherElementsOp, gatherElements>>(*c);
-  graph::GatherNDOp::attachInterface<Rule<graph::GatherNDOp, gatherND>>(*c);
+  graph::GatherNDOp::attachInterface<
+      PassingRule<graph::GatherNDOp, gatherND, passedByGatherND>>(*c);
   registerResizeRule(c);
 }

@@ -52,15 +52,34 @@ func.func @gather(%x: !tile.buffer<f32>, %i: !tile.buffer<i64>, %y: !tile.buffer
 }
 
 // Of a row from which data choose more elements than it has lines of the cache, these are
-// asked for in front.
+// asked for in front, by the first tile of the row.
 func.func @chosen(%x: !tile.buffer<f32>, %i: !tile.buffer<i64>, %y: !tile.buffer<f32>) attributes {tile.kernel} {
   // CHECK-LABEL: define void @chosen
-  // CHECK-COUNT-7: call void @llvm.prefetch
-  // CHECK-NOT: call void @llvm.prefetch
+  // CHECK: %[[OLD:.*]] = icmp eq ptr
+  // CHECK: select i1 %[[OLD]], i64 0, i64 7
+  // CHECK: lines:
+  // CHECK: call void @llvm.prefetch
+  // CHECK: lines.end:
   // CHECK: call <16 x float> @llvm.masked.gather
   %r = tile.load %i[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (64)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<i64>) -> tensor<64xi64>
   %ri = arith.index_cast %r : tensor<64xi64> to tensor<64xindex>
   %a = tile.load %x[%ri] {map = affine_map<(d0)[s0] -> (s0)>, shape = affine_map<()[s0] -> (100)>, rank = 1 : i64, checks = array<i64: 0>} : (!tile.buffer<f32>, tensor<64xindex>) -> tensor<64xf32>
+  tile.store %a, %y[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (64)>, rank = 1 : i64, checks = array<i64>} : tensor<64xf32>, !tile.buffer<f32>
+  return
+}
+
+// So are those of a row of open length, where it is no longer when the kernel runs.
+func.func @chosen_open(%x: !tile.buffer<f32>, %i: !tile.buffer<i64>, %y: !tile.buffer<f32>, %n: index) attributes {tile.kernel} {
+  // CHECK-LABEL: define void @chosen_open
+  // CHECK: icmp ult i64 %{{.*}}, 2112
+  // CHECK: lines:
+  // CHECK: call void @llvm.prefetch
+  // CHECK: lines.end:
+  // CHECK: call <16 x float> @llvm.masked.gather
+  // CHECK-NOT: call void @llvm.prefetch
+  %r = tile.load %i[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (64)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<i64>) -> tensor<64xi64>
+  %ri = arith.index_cast %r : tensor<64xi64> to tensor<64xindex>
+  %a = tile.load %x[%ri, %n] {map = affine_map<(d0)[s0, s1] -> (s0)>, shape = affine_map<()[s0, s1] -> (s1)>, rank = 1 : i64, checks = array<i64: 0>} : (!tile.buffer<f32>, tensor<64xindex>, index) -> tensor<64xf32>
   tile.store %a, %y[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (64)>, rank = 1 : i64, checks = array<i64>} : tensor<64xf32>, !tile.buffer<f32>
   return
 }
