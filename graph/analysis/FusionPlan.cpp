@@ -221,6 +221,28 @@ Value FusionPlan::behindAliases(Value value) const {
   return value;
 }
 
+/// The view that takes what is in `value` from places apart, through others
+/// that move nothing; null: neighbours there are neighbours.
+Operation *FusionPlan::scattersBehind(Value value) const {
+  Value memory = behindAliases(value);
+  Operation *view = memory.getDefiningOp();
+  if (!view || !inlined.contains(view) || view->getNumOperands() == 0)
+    return nullptr;
+  AffineMap map = cast<GraphOpInterface>(view).getOperandMap(0);
+  bool isDense = map && keepsInnermost(map, getShape(memory),
+                                       getShape(view->getOperand(0)));
+  return isDense ? nullptr : view;
+}
+
+/// Whether each element is read by as many windows as have room around it.
+/// Longer steps may undo what lays elements side by side.
+static bool slidesByOne(GraphOpInterface window) {
+  SmallVector<WindowSide> sides = window.getWindow();
+  return !sides.empty() && llvm::all_of(sides, [](const WindowSide &side) {
+    return side.stride == 1;
+  });
+}
+
 /// An operator that fetches its operands again and again wants them dense.
 void FusionPlan::forceStridedReads() {
   for (Operation &op : block.without_terminator()) {
@@ -258,6 +280,10 @@ void FusionPlan::forceStridedReads() {
       if (reader.getRole() != OpRole::Window || !along ||
           read != operand.get() || !isStoredAlong(reader, *along))
         makeGroup(view);
+      else if (Operation *inside =
+                   limits.denseRows ? scattersBehind(value) : nullptr;
+               inside && slidesByOne(reader))
+        makeGroup(inside);
     }
   }
 }

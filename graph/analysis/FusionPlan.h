@@ -129,6 +129,7 @@ private:
   void forceReturned();
   void forceTangledViews();
   mlir::Value behindAliases(mlir::Value value) const;
+  mlir::Operation *scattersBehind(mlir::Value value) const;
   void forceStridedReads();
   void forceChosenRows();
   void forceRuns();

@@ -367,3 +367,42 @@ module attributes {graph.symbols = [{name = "h", min = 4, opt = 8, max = 512, di
     return %1 : tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1 - 3)>>
   }
 }
+
+// -----
+
+// Windows that slide by one read each element several times: what lays channels side by side is stored, not what moves channels
+// behind it where results are stored along the rows again.
+// CHECK-LABEL: @pool_of_shuffle
+// CHECK: graph.kernel "transpose"
+// CHECK: permutation = array<i64: 0, 1, 3, 4, 2>
+// CHECK: graph.kernel "pool"
+// CHECK-NOT: permutation = array<i64: 0, 1, 3, 4, 2>
+// CHECK: return
+// SPARSE-LABEL: @pool_of_shuffle
+// SPARSE-COUNT-1: graph.kernel
+// SPARSE-NOT: graph.kernel
+// SPARSE: return
+func.func @pool_of_shuffle(%x: tensor<1x4x4x25x28xf32>) -> tensor<1x4x25x112xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 1, 3, 4, 2>} : (tensor<1x4x4x25x28xf32>) -> tensor<1x4x25x28x4xf32>
+  %1 = graph.reshape %0 : (tensor<1x4x25x28x4xf32>) -> tensor<1x4x25x112xf32>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x4x25x112xf32>) -> tensor<1x25x112x4xf32>
+  %3 = graph.pool average %2 {channels_last, dilations = array<i64: 1, 1>, kernel = array<i64: 3, 3>, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<1x25x112x4xf32>) -> tensor<1x25x112x4xf32>
+  %4 = graph.transpose %3 {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x25x112x4xf32>) -> tensor<1x4x25x112xf32>
+  return %4 : tensor<1x4x25x112xf32>
+}
+
+// -----
+
+// Longer steps may undo it.
+// CHECK-LABEL: @pool_by_steps
+// CHECK-COUNT-1: graph.kernel
+// CHECK-NOT: graph.kernel
+// CHECK: return
+func.func @pool_by_steps(%x: tensor<1x4x4x25x28xf32>) -> tensor<1x4x12x56xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 1, 3, 4, 2>} : (tensor<1x4x4x25x28xf32>) -> tensor<1x4x25x28x4xf32>
+  %1 = graph.reshape %0 : (tensor<1x4x25x28x4xf32>) -> tensor<1x4x25x112xf32>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x4x25x112xf32>) -> tensor<1x25x112x4xf32>
+  %3 = graph.pool average %2 {channels_last, dilations = array<i64: 1, 1>, kernel = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 2, 2>} : (tensor<1x25x112x4xf32>) -> tensor<1x12x56x4xf32>
+  %4 = graph.transpose %3 {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x12x56x4xf32>) -> tensor<1x4x12x56xf32>
+  return %4 : tensor<1x4x12x56xf32>
+}
