@@ -306,10 +306,32 @@ static bool choosesRows(OpOperand &use) {
              getAffineDimExpr(map.getNumDims() - 1, op->getContext());
 }
 
+/// Elements of the rows that data choose at `use`, be it from some that others
+/// have chosen; notes who chooses last.
+int64_t FusionPlan::chosenRows(OpOperand &use,
+                               SmallVectorImpl<Operation *> &choosers) const {
+  Operation *op = use.getOwner();
+  if (!groupOf(op) || !choosesRows(use))
+    return 0;
+  int64_t all = elementsOf(op->getResult(0)), chosen = 0;
+  SmallVector<Operation *> next;
+  for (OpOperand &again : op->getResult(0).getUses())
+    if (int64_t some = chosenRows(again, next))
+      chosen += some;
+    else
+      chosen = all;
+  bool isLast = chosen >= all || next.empty();
+  choosers.append(next);
+  if (isLast)
+    choosers.push_back(op);
+  return isLast ? all : chosen;
+}
+
 /// Rows that data choose again and again are stored side by side, where a view
-/// takes their elements from places apart.
+/// takes their elements from places apart. A row that is stored costs less than
+/// a part of what its elements do where they lie.
 void FusionPlan::forceChosenRows() {
-  constexpr int64_t often = 2;
+  constexpr int64_t seldom = 2;
   for (Operation &op : block.without_terminator()) {
     if (!inlined.contains(&op) || op.getNumOperands() == 0 || isSameBytes(&op))
       continue;
@@ -321,11 +343,8 @@ void FusionPlan::forceChosenRows() {
     SmallVector<Operation *> readers;
     int64_t chosen = 0;
     for (OpOperand &use : op.getResult(0).getUses())
-      if (groupOf(use.getOwner()) && choosesRows(use)) {
-        readers.push_back(use.getOwner());
-        chosen += elementsOf(use.getOwner()->getResult(0));
-      }
-    if (chosen / often < elementsOf(op.getResult(0)))
+      chosen += chosenRows(use, readers);
+    if (chosen < elementsOf(op.getResult(0)) / seldom)
       continue;
     makeGroup(&op);
     dense.insert(&op);

@@ -132,6 +132,8 @@ private:
   mlir::Operation *scattersBehind(mlir::Value value) const;
   void forceStridedReads();
   void forceChosenRows();
+  int64_t chosenRows(mlir::OpOperand &use,
+                     llvm::SmallVectorImpl<mlir::Operation *> &choosers) const;
   void forceRuns();
   void forceJoinedParts();
   void storeCutRuns(mlir::Value value, int64_t row);

@@ -104,25 +104,29 @@ private:
 };
 } // namespace
 
-/// The sum, or largest, of the weighted elements that `taps` name, by axis: of
-/// `pixels`, [S..., C] behind `batchDims` dimensions of batches, at tensors
-/// [batch, D..., 1] of one shape.
-static Value combine(Value pixels, llvm::ArrayRef<SmallVector<Tap>> taps,
-                     mlir::Type wide, int64_t batchDims, bool largest,
-                     Emitter &e) {
-  if (!pixels)
-    return {};
-  int64_t spatial = taps.size();
-  Exprs shape = graph::getShape(pixels);
-  llvm::ArrayRef<AffineExpr> sizes =
-      llvm::ArrayRef(shape).slice(batchDims, spatial);
-  AffineExpr count = productOf(sizes, e.getContext());
-  if (!count)
+/// Images [N, C, S...] as rows [N, places, C]: places count along the memory of
+/// a channel, so that nobody divides by sizes.
+static Value rowsOf(Value x, Emitter &e) {
+  Exprs shape = x ? graph::getShape(x) : Exprs();
+  AffineExpr count =
+      x ? productOf(llvm::ArrayRef(shape).drop_front(2), e.getContext())
+        : AffineExpr();
+  if (x && !count)
     return e.fail("the number of elements is absurdly large");
+  return x ? e.transpose(e.reshape(x, {shape[0], shape[1], count}), {0, 2, 1})
+           : Value();
+}
+
+/// The sum, or largest, of the weighted elements that `taps` name, by axis: of
+/// `rows`, [batch, places, C] of images of `sizes`, or of one image for all
+/// batches, at tensors [batch, D..., 1] of one shape.
+static Value combine(Value rows, llvm::ArrayRef<AffineExpr> sizes,
+                     llvm::ArrayRef<SmallVector<Tap>> taps, mlir::Type wide,
+                     bool largest, Emitter &e) {
+  if (!rows)
+    return {};
+  int64_t spatial = taps.size(), batchDims = graph::getShape(rows).size() - 2;
   // One index for all axes: what the channels share is done once.
-  Exprs flat(llvm::ArrayRef(shape).take_front(batchDims));
-  flat.append({count, shape.back()});
-  Value rows = e.reshape(pixels, flat);
   mlir::Type i64 = e.getBuilder().getI64Type();
   SmallVector<size_t> at(spatial, 0);
   Value sum;
@@ -165,14 +169,10 @@ Value charonia::frontend::buildGridSample(Value x, Value grid,
   Value wide = e.widen(grid);
   if (!wide)
     return {};
-  // [N, D..., C], so that a sample takes all channels at once.
-  SmallVector<int64_t> last{0}, back{0, rank - 1};
-  for (int64_t d = 0; d < spatial; ++d) {
-    last.push_back(d + 2);
+  // A sample takes all channels at once.
+  SmallVector<int64_t> back{0, rank - 1};
+  for (int64_t d = 0; d < spatial; ++d)
     back.push_back(d + 1);
-  }
-  last.push_back(1);
-  Value pixels = e.transpose(x, last);
   Exprs tuple = out, weighted = out;
   tuple.back() = weighted.back() = e.number(1);
   SmallVector<SmallVector<Tap>> taps;
@@ -184,7 +184,8 @@ Value charonia::frontend::buildGridSample(Value x, Value grid,
     SampledAxis axis(e, shape[d + 2], elementOf(wide), padding, align);
     taps.push_back(axis.taps(axis.position(part), mode));
   }
-  Value sum = combine(pixels, taps, elementOf(wide), 1, /*largest=*/false, e);
+  Value sum = combine(rowsOf(x, e), llvm::ArrayRef(shape).drop_front(2), taps,
+                      elementOf(wide), /*largest=*/false, e);
   return e.cast(e.transpose(sum, back), elementOf(x));
 }
 
@@ -293,17 +294,14 @@ Value charonia::frontend::buildDeformConv(Value x, Value filter, Value offsets,
                   " do not fit windows of " + Twine(*rows) + "x" +
                   Twine(*columns) + " in " + e.describe(x.getType()) + ", of " +
                   "which there are " + e.describe(windows));
-  // What moves alike is a batch of its own, its channels last.
+  // What moves alike is a batch of its own.
   AffineExpr groups = e.number(w.offsetGroups),
              each = e.number(*channels / w.offsetGroups),
              samples = graph::simplify(batch * w.offsetGroups);
-  Value pixels = e.reshape(
-      e.transpose(e.reshape(x, {batch, groups, each, shape[2], shape[3]}),
-                  {0, 1, 3, 4, 2}),
-      {samples, shape[2], shape[3], each});
+  Value images = e.reshape(x, {samples, each, shape[2], shape[3]});
   Value wide = e.reshape(
       e.widen(offsets), {samples, weights[2], weights[3], two, out[2], out[3]});
-  if (!pixels || !wide)
+  if (!images || !wide)
     return {};
   Exprs places = {samples, weights[2], weights[3], out[2], out[3], one};
   SmallVector<SmallVector<Tap>> corners;
@@ -314,8 +312,8 @@ Value charonia::frontend::buildDeformConv(Value x, Value filter, Value offsets,
         axis.taps(e.reshape(deformedPositions(wide, d, w, e), places),
                   graph::ResizeMode::linear));
   }
-  Value sampled =
-      combine(pixels, corners, elementOf(wide), 1, /*largest=*/false, e);
+  Value sampled = combine(rowsOf(images, e), {shape[2], shape[3]}, corners,
+                          elementOf(wide), /*largest=*/false, e);
   if (mask)
     sampled = e.mul(sampled, e.reshape(e.cast(mask, elementOf(wide)), places));
   // [N, groups, filters, terms] times [N, groups, terms, windows].
@@ -503,18 +501,22 @@ Value charonia::frontend::buildRoiAlign(Value x, Value rois, Value batches,
                   e.number(g.samples),
                   e.number(g.samples),
                   one};
-  Exprs spread(6, one);
-  spread[0] = count;
   SmallVector<SmallVector<Tap>> taps;
-  taps.push_back(
-      {{e.reshape(e.cast(batches, e.getBuilder().getI64Type()), spread), {}}});
   for (int64_t d : {0, 1})
     taps.push_back(regionTaps(wide, shape[2 + d], d, g, e));
   for (auto &axis : taps)
     for (Tap &tap : axis)
       tap.index = e.broadcast(tap.index, places);
-  Value samples = combine(e.transpose(x, {0, 2, 3, 1}), taps, elementOf(wide),
-                          0, g.largest, e);
+  // Each region's rows are those of its image, none of which are copied.
+  Value rows = rowsOf(x, e);
+  if (rows && shape[0] == one)
+    rows = e.reshape(rows, {graph::getShape(rows)[1], shape[1]});
+  else
+    rows = e.op<graph::GatherOp>(
+        {rows, e.cast(batches, e.getBuilder().getI64Type())},
+        e.attr("axis", int64_t(0)));
+  Value samples = combine(rows, llvm::ArrayRef(shape).drop_front(2), taps,
+                          elementOf(wide), g.largest, e);
   Value pooled = g.largest
                      ? e.reduce(graph::ReduceKind::max, samples, {3, 4}, false)
                      : e.mean(samples, {3, 4}, false);

@@ -62,6 +62,32 @@ func.func @summed(%x: tensor<32x96xf32>, %i: tensor<96x4x1xi64>) -> tensor<32x96
 
 // -----
 
+// What counts is what is chosen in the end: of the images of some regions half of all rows, then one in sixteen.
+// CHECK-LABEL: @chosen_again
+// CHECK: graph.kernel "transpose"
+// CHECK: graph.kernel "gather_gather_nd"
+func.func @chosen_again(%x: tensor<2x32x96xf32>, %b: tensor<4xi64>, %i: tensor<4x24x1xi64>) -> tensor<4x24x32xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<2x32x96xf32>) -> tensor<2x96x32xf32>
+  %1 = graph.gather %0, %b {axis = 0 : i64} : (tensor<2x96x32xf32>, tensor<4xi64>) -> tensor<4x96x32xf32>
+  %2 = graph.gather_nd %1, %i {batch_dims = 1} : (tensor<4x96x32xf32>, tensor<4x24x1xi64>) -> tensor<4x24x32xf32>
+  return %2 : tensor<4x24x32xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @chosen_seldom
+// CHECK-COUNT-1: graph.kernel
+// CHECK-NOT: graph.kernel
+// CHECK: return
+func.func @chosen_seldom(%x: tensor<2x32x96xf32>, %b: tensor<4xi64>, %i: tensor<4x3x1xi64>) -> tensor<4x3x32xf32> {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<2x32x96xf32>) -> tensor<2x96x32xf32>
+  %1 = graph.gather %0, %b {axis = 0 : i64} : (tensor<2x96x32xf32>, tensor<4xi64>) -> tensor<4x96x32xf32>
+  %2 = graph.gather_nd %1, %i {batch_dims = 1} : (tensor<4x96x32xf32>, tensor<4x3x1xi64>) -> tensor<4x3x32xf32>
+  return %2 : tensor<4x3x32xf32>
+}
+
+// -----
+
 // A row of several dimensions is walked as one run: what is cut out of such a run is stored
 // first, with what is computed of it in between.
 // CHECK-LABEL: @cut_run
