@@ -195,18 +195,22 @@ std::optional<Poly> Simplifier::recombineAt(const Poly &p, const Monomial &m,
   Poly q = sum(without, scaled(sum(x, product(by, floored), -1), cofactor, c));
   if (accept(q))
     return q;
-  // x mod b + ((x floordiv b) mod e) * b = x mod (b * e)
+  // x mod b + ((x floordiv b) mod e) * b = x mod (b * e), where b may be a sum,
+  // whose terms are multiplied by themselves
   for (const auto &[m2, c2] : without)
     for (AffineExpr other : m2) {
       if (!isA(other, AffineExprKind::Mod) || llvm::count(m2, other) != 1)
         continue;
-      Poly outer = visit(rhs(other));
-      if (Poly{{*divide(m2, {other}), c2}} != scaled(by, cofactor, c) ||
-          divmod(floored, outer).second != atom(other))
+      Poly outer = visit(rhs(other)),
+           multiple = product(atom(other), scaled(by, cofactor, c));
+      bool isThere = llvm::all_of(multiple, [&](const auto &term) {
+        auto found = without.find(term.first);
+        return found != without.end() && found->second == term.second;
+      });
+      if (!isThere || divmod(floored, outer).second != atom(other))
         continue;
       Poly joined = divmod(x, product(by, outer)).second;
-      Poly q =
-          sum(sum(without, Poly{{m2, c2}}, -1), scaled(joined, cofactor, c));
+      Poly q = sum(sum(without, multiple, -1), scaled(joined, cofactor, c));
       if (accept(q))
         return q;
     }

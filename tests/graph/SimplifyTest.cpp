@@ -79,6 +79,23 @@ TEST_F(Simplify, QuotientAndRemainderJoin) {
               "(d0) -> (d0 mod 12)");
   EXPECT_FORM("()[s0] -> (s0 - (s0 floordiv 4) * 4)", "",
               "()[s0] -> (s0 mod 4)");
+  // Divisors that are sums, as extents of what is cut out.
+  EXPECT_FORM("(d0)[s0] -> ((d0 floordiv (s0 + 3)) * (s0 + 3) + d0 mod (s0 + "
+              "3))",
+              "", "(d0)[s0] -> (d0)");
+  EXPECT_FORM("(d0)[s0] -> (((d0 floordiv (s0 + 3)) mod 5) * (s0 + 3) + d0 mod "
+              "(s0 + 3))",
+              "", "(d0)[s0] -> (d0 mod (s0 * 5 + 15))");
+  EXPECT_FORM("(d0)[s0, s1] -> (((d0 floordiv (s1 + 3)) mod (s0 + 1)) * (s1 + "
+              "3) * 2 + (d0 mod (s1 + 3)) * 2)",
+              "", "(d0)[s0, s1] -> ((d0 mod (s0 * s1 + s0 * 3 + s1 + 3)) * 2)");
+  // Not where a term of the sum is another.
+  EXPECT_FORM(
+      "(d0)[s0] -> (((d0 floordiv (s0 + 3)) mod 5) * (s0 + 2) + d0 mod "
+      "(s0 + 3))",
+      "",
+      "(d0)[s0] -> (((d0 floordiv (s0 + 3)) mod 5) * s0 + d0 mod (s0 + 3) + "
+      "((d0 floordiv (s0 + 3)) mod 5) * 2)");
 }
 
 TEST_F(Simplify, ExtentsDecide) {
