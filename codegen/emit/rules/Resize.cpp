@@ -121,11 +121,29 @@ private:
     }
   }
 
+  /// Whether places along an axis are computed in 32 bits. Of those a CPU
+  /// converts many at a time, and of 64 one by one where it has no AVX-512;
+  /// they hold what the tiles of short axes have past their ends, too.
+  bool isShort(unsigned i) {
+    constexpr int64_t longest = int64_t(1) << 21, most = int64_t(1) << 30;
+    int64_t axis = op.getAxes()[i];
+    auto highOf = [&](Value value) {
+      return e.boundsOf(graph::getShape(value)[axis]).high;
+    };
+    return e.getTarget().kind == EmitTarget::Kind::Cpu &&
+           highOf(op.getInput()) <= longest && highOf(op.getResult()) <= most;
+  }
+  Type placeType(unsigned i) {
+    return isShort(i) ? b.getI32Type() : b.getI64Type();
+  }
   Value toIndex(Value x) {
-    Value i = arith::FPToSIOp::create(
-        b, e.loc(), e.tileType(shapeOf(x), b.getI64Type()), x);
     return arith::IndexCastOp::create(
-        b, e.loc(), e.tileType(shapeOf(x), b.getIndexType()), i);
+        b, e.loc(), e.tileType(shapeOf(x), b.getIndexType()), x);
+  }
+  Value toPlace(unsigned i, Value x) {
+    x = arith::FPToSIOp::create(b, e.loc(),
+                                e.tileType(shapeOf(x), placeType(i)), x);
+    return isShort(i) ? x : toIndex(x);
   }
   /// A symbol for the elements of `index`, clamped to an axis of `n` elements.
   /// Of an axis that may be empty no more is said than that it lies in [0, n],
@@ -134,6 +152,8 @@ private:
   AffineExpr clamped(Value index, AffineExpr n, ArrayRef<int64_t> axes) {
     index = make<arith::MinSIOp>(index, sizeTile(e, n - 1, index));
     index = make<arith::MaxSIOp>(index, indexConstant(e, 0, index));
+    if (!getElementTypeOrSelf(index.getType()).isIndex())
+      index = toIndex(index);
     return e.addTileSymbol(index, axes, e.boundsOf(n).low < 1 ? n + 1 : n);
   }
 
@@ -237,11 +257,12 @@ private:
     // The position is a tile over the axes that this coordinate depends on.
     AffineExpr probe =
         e.mapIndex(demand.coordinates[axis], demand.tile, {}, [&](Value x) {
-          Value wide = arith::IndexCastOp::create(
-              b, e.loc(), e.tileType(shapeOf(x), b.getI64Type()), x);
-          position = original(
-              i, arith::SIToFPOp::create(
-                     b, e.loc(), e.tileType(shapeOf(x), b.getF32Type()), wide));
+          Value place = arith::IndexCastOp::create(
+              b, e.loc(), e.tileType(shapeOf(x), placeType(i)), x);
+          position =
+              original(i, arith::SIToFPOp::create(
+                              b, e.loc(),
+                              e.tileType(shapeOf(x), b.getF32Type()), place));
           return x;
         });
     for (unsigned a = 0; a < demand.rank(); ++a)
@@ -270,12 +291,12 @@ private:
             roundsCenters() ? position : make<arith::AddFOp>(position, half));
         break;
       }
-      addTap(toIndex(r), {});
+      addTap(toPlace(i, r), {});
       return taps;
     }
     Value base = math::FloorOp::create(b, e.loc(), position);
     Value t = make<arith::SubFOp>(position, base), one = f32(1, t);
-    Value index = toIndex(base);
+    Value index = toPlace(i, base);
     auto shifted = [&](int64_t by) {
       return make<arith::AddIOp>(index, indexConstant(e, by, index));
     };
