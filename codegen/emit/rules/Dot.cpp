@@ -332,6 +332,23 @@ private:
     extent = e.simplify(graph::numElements(inner, e.context()), {});
   }
 
+  /// Whether columns may be halves under a mask, which AVX2 loads one by one:
+  /// long steps of these are more code than registers hold.
+  bool loadsByElement() {
+    constexpr int64_t lanesOfWide = 16;
+    unsigned usualBits = 32;
+    if (p.rhsElement.getIntOrFloatBitWidth() >= usualBits ||
+        e.getTarget().vectorElements >= lanesOfWide)
+      return false;
+    Exprs shape = graph::getShape(demand.value);
+    return llvm::any_of(llvm::zip_equal(demand.coordinates, shape),
+                        [&](auto dim) {
+                          auto [coordinate, extent] = dim;
+                          return e.dependsOnAxis(coordinate, axes.column) &&
+                                 graph::constantOf(extent).value_or(1) % n != 0;
+                        });
+  }
+
   void chooseStep() {
     step = e.getSchedule().kTile;
     // What is read of a single row is put aside in whole registers.
@@ -357,7 +374,8 @@ private:
     int64_t even = step;
     while (*known % even != 0)
       --even;
-    if (inner.size() == 1 && (!isFloat || p.isComputed || 2 * even < step))
+    if (inner.size() == 1 &&
+        (!isFloat || p.isComputed || (2 * even < step && !loadsByElement())))
       rest = *known % step;
     else
       step = even;

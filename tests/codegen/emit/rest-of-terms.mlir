@@ -1,4 +1,5 @@
 // RUN: charonia-opt %s -emit-tiles=target=x86-64-v4 -cse -canonicalize -mlir-print-local-scope | FileCheck %s
+// RUN: charonia-opt %s -emit-tiles=target=x86-64-v3 -cse -canonicalize -mlir-print-local-scope | FileCheck %s --check-prefix=V3
 
 // A number of terms that no step of about the length that is best divides, as a prime, is not summed term by term: a shorter
 // step follows the others, and none looks at a term's place.
@@ -27,8 +28,14 @@
 // CHECK: tile.dot
 // CHECK: tile.load {{.*}}tensor<5x32xf32>
 // CHECK: tile.dot
+// Halves under a mask, which AVX2 loads one by one, stay in short steps.
+// V3-LABEL: func.func @halves
+// V3-NOT: tensor<8x
+// V3: tile.load {{.*}}tensor<2x{{[0-9]+}}xf16>
+// V3-NOT: tensor<8x
+// V3: return
 module {
-  func.func @main(%x: tensor<56x59xf32>, %w: tensor<59x2048xf32>, %y: tensor<56x60xf32>, %v: tensor<60x2048xf32>, %i: tensor<1x30x30x37xf32>, %f: tensor<64x3x3x37xf32>) -> (tensor<56x2048xf32>, tensor<56x2048xf32>, tensor<1x28x28x64xf32>) {
+  func.func @main(%x: tensor<56x59xf32>, %w: tensor<59x2048xf32>, %y: tensor<56x60xf32>, %v: tensor<60x2048xf32>, %i: tensor<1x30x30x37xf32>, %f: tensor<64x3x3x37xf32>, %g: tensor<35x38xf16>, %h: tensor<38x1044xf16>) -> (tensor<56x2048xf32>, tensor<56x2048xf32>, tensor<1x28x28x64xf32>, tensor<35x1044xf16>) {
     %0 = graph.kernel "prime" (%x, %w) : (tensor<56x59xf32>, tensor<59x2048xf32>) -> tensor<56x2048xf32> {
     ^bb0(%a: tensor<56x59xf32>, %b: tensor<59x2048xf32>):
       %p = graph.matmul %a, %b : (tensor<56x59xf32>, tensor<59x2048xf32>) -> tensor<56x2048xf32>
@@ -44,6 +51,11 @@ module {
       %p = graph.conv %a, %b {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, groups = 1 : i64, channels_last} : (tensor<1x30x30x37xf32>, tensor<64x3x3x37xf32>) -> tensor<1x28x28x64xf32>
       graph.yield %p : tensor<1x28x28x64xf32>
     }
-    return %0, %1, %2 : tensor<56x2048xf32>, tensor<56x2048xf32>, tensor<1x28x28x64xf32>
+    %3 = graph.kernel "halves" (%g, %h) : (tensor<35x38xf16>, tensor<38x1044xf16>) -> tensor<35x1044xf16> {
+    ^bb0(%a: tensor<35x38xf16>, %b: tensor<38x1044xf16>):
+      %p = graph.matmul %a, %b : (tensor<35x38xf16>, tensor<38x1044xf16>) -> tensor<35x1044xf16>
+      graph.yield %p : tensor<35x1044xf16>
+    }
+    return %0, %1, %2, %3 : tensor<56x2048xf32>, tensor<56x2048xf32>, tensor<1x28x28x64xf32>, tensor<35x1044xf16>
   }
 }
