@@ -11,6 +11,7 @@
 #include "codegen/driver/Work.h"
 #include "codegen/gpu/GpuCodegen.h"
 #include "codegen/tile/ir/TileDialect.h"
+#include "graph/analysis/Computing.h"
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -226,8 +227,8 @@ private:
         return failure();
       preparation = *made;
     }
-    warnOfRepeatedWork(staged.lookupSymbol<func::FuncOp>("main"),
-                       graph::getSymbols(staged));
+    for (func::FuncOp function : graph::getComputing(staged))
+      warnOfRepeatedWork(function, graph::getSymbols(staged));
     std::vector<WeightSection> sections;
     for (auto [i, variants] : llvm::enumerate(group.programs)) {
       ModuleOp own = staged;
@@ -254,7 +255,8 @@ private:
         backends.push_back(backend.get());
     progress("work of kernels for " + variants.front()->arch());
     TilePrograms programs;
-    cutRepeatedWork(function, backends, programs, options.activity);
+    for (func::FuncOp computing : graph::getComputing(copy))
+      cutRepeatedWork(computing, backends, programs, options.activity);
     PassManager verifier(copy.getContext(), ModuleOp::getOperationName());
     verifier.addPass(graph::createVerifyKernels());
     if (failed(verifier.run(copy)))
@@ -278,7 +280,7 @@ private:
     addWeights(layout, *preparation, sections, entry);
     if (failed(addArena(layout.program, codeName(variants, device), entry)))
       return failure();
-    noteFusion(function, codeName(variants, device), *variants.front());
+    noteFusion(copy, codeName(variants, device), *variants.front());
     entry.launches =
         llvm::count_if(layout.program.steps, [](const engine::Step &step) {
           return step.kind == engine::Step::Kind::Launch;
@@ -499,13 +501,14 @@ private:
   /// Notes what was decided of kernels, with the microseconds that one kernel
   /// is estimated to save on a GPU: a step of a chain of launches takes one,
   /// and what is not stored nor read has memory's rate.
-  void noteFusion(func::FuncOp function, const std::string &name,
+  void noteFusion(ModuleOp program, const std::string &name,
                   const Backend &backend) {
-    auto lines = function->getAttrOfType<ArrayAttr>("graph.fusion");
-    if (!lines)
-      return;
+    SmallVector<StringAttr> lines;
+    for (func::FuncOp function : graph::getComputing(program))
+      if (auto list = function->getAttrOfType<ArrayAttr>("graph.fusion"))
+        llvm::append_range(lines, list.getAsRange<StringAttr>());
     constexpr double step = 1;
-    for (auto [i, line] : llvm::enumerate(lines.getAsRange<StringAttr>())) {
+    for (auto [i, line] : llvm::enumerate(lines)) {
       SmallVector<StringRef> fields;
       line.getValue().split(fields, '\t');
       int64_t count = 0, bytes = 0;

@@ -26,6 +26,8 @@ std::vector<Stage> commonStages() {
   return {
       {"simplify",
        [](OpPassManager &passes) {
+         // All others take straight lines.
+         passes.addPass(createOutlineSteps());
          // Shape arithmetic first: static views and constants come out of it.
          passes.addNestedPass<func::FuncOp>(createEvaluateShapes());
          tidy(passes);

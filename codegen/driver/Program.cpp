@@ -3,6 +3,7 @@
 #include "codegen/driver/InPlace.h"
 #include "codegen/driver/Runs.h"
 #include "codegen/driver/Work.h"
+#include "graph/analysis/Computing.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"
 #include "graph/analysis/Weights.h"
@@ -39,14 +40,10 @@ public:
       program().buffers[buffer].index = i;
     }
     Block &body = function.getBody().front();
-    countSteps(body);
+    findPlaces(body);
     nameOutputs(body.getTerminator());
-    for (Operation &op : body.without_terminator()) {
-      if (auto kernel = dyn_cast<graph::KernelOp>(&op))
-        addLaunch(kernel);
-      else if (graph::isWeight(&op))
-        weightValues.push_back(op.getResult(0));
-    }
+    launched = 0;
+    addSteps(body);
     addCopies(body.getTerminator());
     finishLifetimes();
     return std::move(layout);
@@ -86,15 +83,18 @@ private:
     places[op.getResult(0)] = std::move(at);
   }
 
-  uint32_t addBuffer(engine::Buffer::Kind kind, Value value, std::string name) {
+  uint32_t addBuffer(engine::Buffer::Kind kind, Type type, std::string name) {
     engine::Buffer buffer;
     buffer.kind = kind;
     buffer.name = std::move(name);
-    buffer.size = sizeInBytes(value.getType());
+    buffer.size = sizeInBytes(type);
     buffer.alignment = bufferAlignment(program().device);
     buffer.firstStep = engine::noIndex;
     program().buffers.push_back(buffer);
-    uint32_t index = program().buffers.size() - 1;
+    return program().buffers.size() - 1;
+  }
+  uint32_t addBuffer(engine::Buffer::Kind kind, Value value, std::string name) {
+    uint32_t index = addBuffer(kind, value.getType(), std::move(name));
     numbers.try_emplace(value, index);
     return index;
   }
@@ -127,27 +127,207 @@ private:
     b.lastStep = std::max(b.lastStep, step);
   }
 
-  /// The place of each value, and the last step that reads its buffer.
-  void countSteps(Block &body) {
-    uint32_t step = 0;
+  static Block &bodyOf(Operation *call) {
+    return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+               call, call->getAttrOfType<FlatSymbolRefAttr>("callee"))
+        .getBody()
+        .front();
+  }
+
+  /// The place of each value, and the last kernel that reads its buffer, by how
+  /// many are launched before it.
+  void findPlaces(Block &body) {
     for (Operation &op : body.without_terminator()) {
       if (auto kernel = dyn_cast<graph::KernelOp>(&op)) {
         for (Value input : kernel.getInputs())
-          lastUse[root(input)] = step;
+          readAt(input, launched);
         if (auto updated = graph::getUpdatedInput(kernel))
           places[kernel.getResult(0)] = placeOf(kernel.getInputs()[*updated]);
-        ++step;
+        ++launched;
+      } else if (auto call = dyn_cast<func::CallOp>(&op)) {
+        Block &callee = bodyOf(call);
+        for (auto [argument, operand] :
+             llvm::zip_equal(callee.getArguments(), call.getOperands()))
+          places[argument] = placeOf(operand);
+        findPlaces(callee);
+        for (auto [result, value] :
+             llvm::zip_equal(call.getResults(),
+                             callee.getTerminator()->getOperands()))
+          places[result] = placeOf(value);
+      } else if (auto repeat = dyn_cast<graph::RepeatOp>(&op)) {
+        findPlacesOfSteps(repeat);
       } else if (!graph::isWeight(&op)) {
         place(op);
       }
     }
   }
+  void readAt(Value value, uint32_t launch) {
+    uint32_t &last = lastUse[root(value)];
+    last = std::max(last, launch);
+  }
+
+  /// What steps carry lies in buffers of its own, and what they read of others
+  /// is read until the last. Where a kernel gives an output it writes it to its
+  /// place among those of all steps.
+  void findPlacesOfSteps(graph::RepeatOp repeat) {
+    constexpr uint32_t never = engine::noIndex;
+    Block &body = bodyOf(repeat);
+    unsigned carried = repeat.getCarried();
+    for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
+      if (i >= carried)
+        places[argument] = placeOf(repeat.getOperand(i));
+      readAt(argument, never);
+    }
+    uint32_t before = launched;
+    findPlaces(body);
+    Operation *terminator = body.getTerminator();
+    bool anyPlaced = false;
+    for (unsigned i = carried; i < terminator->getNumOperands(); ++i) {
+      Value source = root(terminator->getOperand(i));
+      Operation *kernel = source.getDefiningOp();
+      if (!kernel || kernel->getBlock() != &body ||
+          !isa<graph::KernelOp>(kernel) || places.contains(source) ||
+          !mayLieAmongOthers(source.getType()))
+        continue;
+      places[source] = placeAmongSteps(repeat, i);
+      anyPlaced = true;
+    }
+    if (anyPlaced) {
+      launched = before;
+      findPlaces(body);
+    }
+    for (Value value : terminator->getOperands())
+      readAt(value, never);
+    for (auto [i, result] : llvm::enumerate(repeat.getResults()))
+      if (i < carried)
+        places[result] = Place{body.getArgument(i)};
+  }
+  bool mayLieAmongOthers(Type type) {
+    AffineExpr count =
+        graph::numElements(graph::getShape(cast<RankedTensorType>(type)),
+                           type.getContext());
+    return count.getLargestKnownDivisor() *
+               graph::elementBytes(getElementTypeOrSelf(type)) %
+               argumentAlignment(program().device) ==
+           0;
+  }
+  /// Where the step that counts puts its value `i` that is carried or given.
+  Place placeAmongSteps(graph::RepeatOp repeat, unsigned i) {
+    ShapeExpr number = toShapeExpr(
+        repeat.getPlaces().getResult(i - repeat.getCarried()));
+    Value value = bodyOf(repeat).getTerminator()->getOperand(i);
+    return {repeat.getResult(i), /*isPart=*/true,
+            number * sizeInBytes(value.getType())};
+  }
 
   /// A kernel's result that is returned is written to the output right away.
   void nameOutputs(Operation *terminator) {
     for (auto [i, value] : llvm::enumerate(terminator->getOperands()))
-      if (Value source = root(value); source.getDefiningOp<graph::KernelOp>())
+      if (Value source = root(value);
+          source.getDefiningOp<graph::KernelOp>() ||
+          source.getDefiningOp<graph::RepeatOp>())
         outputs.try_emplace(source, i);
+  }
+
+  void addSteps(Block &body) {
+    for (Operation &op : body.without_terminator()) {
+      if (auto kernel = dyn_cast<graph::KernelOp>(&op))
+        addLaunch(kernel);
+      else if (isa<func::CallOp>(op))
+        addSteps(bodyOf(&op));
+      else if (auto repeat = dyn_cast<graph::RepeatOp>(&op))
+        addRepeat(repeat);
+    }
+  }
+
+  void addRepeat(graph::RepeatOp repeat) {
+    Block &body = bodyOf(repeat);
+    unsigned carried = repeat.getCarried();
+    for (unsigned i = 0; i < carried; ++i) {
+      Value state = body.getArgument(i);
+      uint32_t buffer = addBuffer(engine::Buffer::Kind::Arena, state, "");
+      addCopy(buffer, 0, repeat.getOperand(i));
+    }
+    for (Value result : repeat.getResults().drop_front(carried))
+      addResultBuffer(result, "");
+    engine::Repeat entry;
+    entry.first = program().steps.size();
+    addSteps(body);
+    endStep(repeat, body);
+    entry.last = program().steps.size();
+    entry.symbol = cast<AffineSymbolExpr>(repeat.getCounter().getResult(0))
+                       .getPosition();
+    entry.count = toShapeExpr(repeat.getCount().getResult(0));
+    program().repeats.push_back(std::move(entry));
+  }
+
+  /// Outputs that no kernel wrote to their places, and what is carried on: all
+  /// of it is read before any of it is written.
+  void endStep(graph::RepeatOp repeat, Block &body) {
+    unsigned carried = repeat.getCarried();
+    auto values = body.getTerminator()->getOperands();
+    for (unsigned i = carried; i < values.size(); ++i) {
+      Place to = placeAmongSteps(repeat, i), from = placeOf(values[i]);
+      if (from.root != to.root)
+        addCopy(bufferOf(to.root), to.offset, values[i]);
+    }
+    SmallVector<std::pair<unsigned, uint32_t>> kept;
+    for (unsigned i = 0; i < carried; ++i) {
+      auto state = dyn_cast<BlockArgument>(root(values[i]));
+      if (!state || state.getOwner() != &body ||
+          state.getArgNumber() >= carried || state.getArgNumber() == i)
+        continue;
+      uint32_t buffer =
+          addBuffer(engine::Buffer::Kind::Arena, values[i].getType(), "");
+      addCopy(buffer, 0, values[i]);
+      kept.emplace_back(i, buffer);
+    }
+    for (unsigned i = 0; i < carried; ++i) {
+      uint32_t state = numbers.lookup(body.getArgument(i));
+      auto moved = llvm::find_if(kept, [&](auto &k) { return k.first == i; });
+      if (moved != kept.end())
+        addCopy(state, 0, moved->second, 0);
+      else if (root(values[i]) != body.getArgument(i))
+        addCopy(state, 0, values[i]);
+    }
+  }
+
+  void addCopy(uint32_t to, ShapeExpr offset, Value from) {
+    addCopy(to, std::move(offset), bufferOf(from), placeOf(from).offset,
+            sizeInBytes(from.getType()));
+  }
+  void addCopy(uint32_t to, ShapeExpr offset, uint32_t from,
+               ShapeExpr fromOffset) {
+    addCopy(to, std::move(offset), from, std::move(fromOffset),
+            program().buffers[from].size);
+  }
+  void addCopy(uint32_t to, ShapeExpr offset, uint32_t from,
+               ShapeExpr fromOffset, ShapeExpr bytes) {
+    uint32_t step = program().steps.size();
+    touch(to, step);
+    touch(from, step);
+    engine::Step copy;
+    copy.kind = engine::Step::Kind::Copy;
+    copy.args = {{to, std::move(offset)}, {from, std::move(fromOffset)}};
+    copy.bytes = std::move(bytes);
+    program().steps.push_back(std::move(copy));
+  }
+
+  /// The buffer of what steps or a kernel give: an output, or memory of the
+  /// arena.
+  uint32_t addResultBuffer(Value result, std::string name) {
+    auto output = outputs.find(result);
+    bool isOutput = output != outputs.end();
+    uint32_t buffer = addBuffer(
+        isOutput ? engine::Buffer::Kind::Output : engine::Buffer::Kind::Arena,
+        result, std::move(name));
+    if (!isOutput)
+      return buffer;
+    program().buffers[buffer].index = output->second;
+    if (auto given = function.getResultAttrOfType<StringAttr>(output->second,
+                                                              "graph.name"))
+      program().buffers[buffer].name = given.str();
+    return buffer;
   }
 
   void addLaunch(graph::KernelOp kernel) {
@@ -169,39 +349,31 @@ private:
       if (places.contains(result)) { // memory that is there
         uint32_t buffer = bufferOf(result);
         touch(buffer, step);
-        launch.args.push_back({buffer, 0});
+        launch.args.push_back({buffer, placeOf(result).offset});
         continue;
       }
-      auto output = outputs.find(result);
-      bool isOutput = output != outputs.end();
       std::vector<std::string> names = nodeNames(kernel.getLoc());
-      uint32_t buffer = addBuffer(
-          isOutput ? engine::Buffer::Kind::Output : engine::Buffer::Kind::Arena,
+      uint32_t buffer = addResultBuffer(
           result, names.empty() ? std::string() : names.back());
-      if (isOutput) {
-        program().buffers[buffer].index = output->second;
-        auto name = function.getResultAttrOfType<StringAttr>(output->second,
-                                                             "graph.name");
-        if (name)
-          program().buffers[buffer].name = name.str();
-      } else {
-        aliasOperand(kernel, result, buffer, step, taken);
-      }
+      if (program().buffers[buffer].kind == engine::Buffer::Kind::Arena)
+        aliasOperand(kernel, result, buffer, launched, taken);
       touch(buffer, step);
       launch.args.push_back({buffer, 0});
     }
     if (launch.kernel == program().kernels.size())
       program().kernels.push_back(describe());
     program().steps.push_back(std::move(launch));
+    ++launched;
   }
 
   /// Lets a result take the place of an operand that nothing reads any more.
   void aliasOperand(graph::KernelOp kernel, OpResult result, uint32_t buffer,
-                    uint32_t step, llvm::SmallDenseSet<uint32_t, 4> &taken) {
+                    uint32_t launch,
+                    llvm::SmallDenseSet<uint32_t, 4> &taken) {
     for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
       auto [source, isPart, offset] = placeOf(input);
       auto it = numbers.find(source);
-      if (it == numbers.end() || isPart || lastUse.lookup(source) != step ||
+      if (it == numbers.end() || isPart || lastUse.lookup(source) != launch ||
           taken.contains(it->second))
         continue;
       const engine::Buffer &operand = program().buffers[it->second];
@@ -285,7 +457,19 @@ private:
         buffer.lastStep = last;
       if (buffer.firstStep == engine::noIndex)
         buffer.firstStep = 0;
+      for (const engine::Repeat &repeat : program().repeats)
+        outlastSteps(buffer, repeat);
     }
+  }
+  /// What is there before or behind all steps is there in each of them.
+  static void outlastSteps(engine::Buffer &buffer,
+                           const engine::Repeat &repeat) {
+    bool startsBefore = buffer.firstStep < repeat.first,
+         endsBehind = buffer.lastStep >= repeat.last;
+    if (startsBefore && buffer.lastStep >= repeat.first && !endsBehind)
+      buffer.lastStep = repeat.last - 1;
+    if (endsBehind && buffer.firstStep < repeat.last && !startsBefore)
+      buffer.firstStep = repeat.first;
   }
 
   func::FuncOp function;
@@ -296,14 +480,17 @@ private:
   llvm::DenseMap<Value, uint32_t> numbers, lastUse;
   llvm::DenseMap<Value, size_t> outputs;
   llvm::StringMap<uint32_t> weightBuffers;
-  SmallVector<Value> weightValues;
+  /// Kernels so far.
+  uint32_t launched = 0;
 };
 
 } // namespace
 
 ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
                             KernelSet &kernels) {
-  passRuns(function, argumentAlignment(device));
+  for (func::FuncOp computing :
+       graph::getComputing(function->getParentOfType<ModuleOp>()))
+    passRuns(computing, argumentAlignment(device));
   return ProgramBuilder(function, device, kernels).run();
 }
 
@@ -360,6 +547,8 @@ void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
       ++buffer.firstStep;
     ++buffer.lastStep;
   }
+  for (engine::Repeat &repeat : program.repeats)
+    ++repeat.first, ++repeat.last;
   program.steps.insert(program.steps.begin(), engine::Step());
   uint32_t counters = add("counters", 0, 0, 0);
   // Simplified, so that equal counts of many launches are one term.

@@ -187,6 +187,16 @@ public:
   /// Sum divided by the count, in float for half types.
   mlir::Value mean(mlir::Value value, llvm::ArrayRef<int64_t> axes,
                    bool keepdims);
+  /// What a step of graph.iterate finds of the one before, `init` in the first.
+  mlir::Value carried(mlir::Value init, mlir::AffineExpr counter,
+                      int64_t index);
+  /// graph.iterate: the last of `carried`, then the outputs of all steps, each
+  /// with a first dimension of `count` in which step `counter` is element
+  /// `place`. Null values after a failure.
+  Values iterate(llvm::ArrayRef<mlir::Value> carried,
+                 llvm::ArrayRef<mlir::Value> next,
+                 llvm::ArrayRef<mlir::Value> outputs, mlir::AffineExpr counter,
+                 mlir::AffineExpr count, mlir::AffineExpr place);
   /// `value` of rank 1 as [n, 1, ...] with `trailing` ones.
   mlir::Value asChannels(mlir::Value value, unsigned trailing);
 

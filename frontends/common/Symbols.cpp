@@ -47,8 +47,9 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
   return expr;
 }
 
+constexpr size_t maxDefinitions = 256;
+
 AffineExpr Symbols::define(const graph::SizeProgram &program) {
-  constexpr size_t maxDefinitions = 256;
   mlir::MLIRContext *context = getContext();
   // The ranges that it was defined with are of its day: what has been learned
   // since may narrow them, and its offset with them.
@@ -69,11 +70,18 @@ AffineExpr Symbols::define(const graph::SizeProgram &program) {
     definition.program.push_back({graph::SizeStep::Op::Size, number, 0});
     definition.program.push_back({graph::SizeStep::Op::Sub, {}, 0});
   }
+  auto low = static_cast<int64_t>(std::max(range->low, 0.0));
+  AffineExpr symbol = addDefined("size", low, high, std::move(definition));
+  defined.push_back({program, graph::simplify(symbol + offset)});
+  return defined.back().second;
+}
+
+AffineExpr Symbols::addDefined(llvm::StringRef stem, int64_t low, int64_t high,
+                               graph::Definition definition) {
   std::string name;
   for (size_t i = definitions.size(); name.empty() || byName.count(name); ++i)
-    name = "size" + std::to_string(i);
-  AffineExpr symbol = mlir::getAffineSymbolExpr(symbols.size(), context);
-  auto low = static_cast<int64_t>(std::max(range->low, 0.0));
+    name = (stem + llvm::Twine(i)).str();
+  AffineExpr symbol = mlir::getAffineSymbolExpr(symbols.size(), getContext());
   symbols.push_back({name, low, low, high, 1});
   declared.push_back(false);
   values.push_back(symbol);
@@ -81,8 +89,20 @@ AffineExpr Symbols::define(const graph::SizeProgram &program) {
   byName[name] = symbol;
   definitions.push_back(std::move(definition));
   defineOptima();
-  defined.push_back({program, graph::simplify(symbol + offset)});
-  return defined.back().second;
+  return symbol;
+}
+
+AffineExpr Symbols::addCounter(AffineExpr count) {
+  if (definitions.size() == maxDefinitions)
+    return {};
+  graph::SizeProgram zero{{graph::SizeStep::Op::Size,
+                           mlir::getAffineConstantExpr(0, getContext()), 0}};
+  graph::Definition definition{static_cast<unsigned>(symbols.size()), zero};
+  AffineExpr symbol =
+      addDefined("step", 0, std::max<int64_t>(bounds(count).high - 1, 0),
+                 std::move(definition));
+  defined.push_back({zero, symbol});
+  return symbol;
 }
 
 const graph::SizeProgram *Symbols::programOf(unsigned symbol) const {

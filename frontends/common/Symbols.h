@@ -32,6 +32,9 @@ public:
   /// that is defined alike, less a number where it may be negative. Null where
   /// its range cannot be told.
   mlir::AffineExpr define(const graph::SizeProgram &program);
+  /// The number of a step, of `count` in all: a symbol that is 0 but in these
+  /// steps. Null where there are too many symbols.
+  mlir::AffineExpr addCounter(mlir::AffineExpr count);
   /// How a symbol that is defined is computed; null for others.
   const graph::SizeProgram *programOf(unsigned symbol) const;
   /// What definitions say: `a` >= `b`.
@@ -102,6 +105,8 @@ private:
 
   void makeReplacer();
   bool refuse(std::string why);
+  mlir::AffineExpr addDefined(llvm::StringRef stem, int64_t low, int64_t high,
+                              graph::Definition definition);
   bool record(Relation relation, mlir::AffineExpr left, mlir::AffineExpr right,
               std::string reason);
   bool assumeMultiple(mlir::AffineExpr expr, int64_t divisor,

@@ -1,4 +1,5 @@
 #include "graph/ops/Common.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Endian.h"
 
 using namespace mlir;
@@ -58,6 +59,61 @@ LogicalResult WeightOp::verify() {
     return emitOpError("weight \"")
            << getName() << "\" is a " << weight->type << ", not a " << type;
   return success();
+}
+
+/// What steps are told of how many they are and where their outputs go.
+static LogicalResult verifySteps(Operation *op, AffineMap counter,
+                                 AffineMap count, AffineMap places,
+                                 TypeRange outputs, TypeRange results) {
+  for (AffineMap map : {counter, count, places})
+    if (map.getNumDims() != 0)
+      return op->emitOpError("tells of its steps by maps without dims");
+  if (counter.getNumResults() != 1 ||
+      !isa<AffineSymbolExpr>(counter.getResult(0)) ||
+      count.getNumResults() != 1 || places.getNumResults() != outputs.size() ||
+      results.size() != outputs.size())
+    return op->emitOpError("needs one symbol that counts, one number of steps, "
+                           "and a place and a result for each output");
+  for (auto [output, result] : llvm::zip(outputs, results)) {
+    Exprs shape = getShape(cast<RankedTensorType>(output));
+    shape.insert(shape.begin(), count.getResult(0));
+    if (getElementTypeOrSelf(output) != getElementTypeOrSelf(result) ||
+        getShape(cast<RankedTensorType>(result)) != shape)
+      return op->emitOpError("stacks ")
+             << output << " to a " << result << ", which is no element of each";
+  }
+  return success();
+}
+
+LogicalResult IterateOp::verify() {
+  if (TypeRange(getCarried()) != TypeRange(getNext()) ||
+      getNumResults() < getCarried().size() ||
+      TypeRange(getResults()).take_front(getCarried().size()) !=
+          TypeRange(getCarried()))
+    return emitOpError("carries values whose types change");
+  return verifySteps(
+      *this, getCounter(), getCount(), getPlaces(), TypeRange(getOutputs()),
+      TypeRange(getResults()).drop_front(getCarried().size()));
+}
+
+LogicalResult RepeatOp::verify() {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      *this, getCalleeAttr());
+  uint64_t carried = getCarried();
+  if (!callee || callee.isExternal())
+    return emitOpError("names no function");
+  TypeRange results = callee.getResultTypes();
+  if (TypeRange(callee.getArgumentTypes()) != TypeRange(getOperands()) ||
+      carried > getNumOperands() || carried > results.size() ||
+      results.size() != getNumResults() ||
+      results.take_front(carried) !=
+          TypeRange(getOperands()).take_front(carried) ||
+      results.take_front(carried) !=
+          TypeRange(getResults()).take_front(carried))
+    return emitOpError("does not fit the function ") << getCallee();
+  return verifySteps(*this, getCounter(), getCount(), getPlaces(),
+                     results.drop_front(carried),
+                     TypeRange(getResults()).drop_front(carried));
 }
 
 LogicalResult DimsOp::verify() {

@@ -97,4 +97,54 @@ def Graph_YieldOp : Graph_RawOp<"yield", [Pure, Terminator, ParentOneOf<["Kernel
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }
 
+// Steps that are as many as a size says. While a model is imported they stand in
+// its function: what depends on what is carried, or on the step's number, is done
+// again in each. `outline-steps` makes functions of them before any other pass.
+
+def Graph_CarriedOp : Graph_RawOp<"carried", [Pure, AllTypesMatch<["init", "result"]>]> {
+  let summary = "What a step finds of the one before: `init` in the first";
+  let description = [{
+    `counter` is the shape symbol that counts the steps, `index` the place of the
+    value among those that are carried. Goes with `outline-steps`.
+  }];
+  let arguments = (ins Graph_Tensor:$init, AffineMapAttr:$counter, I64Attr:$index);
+  let results = (outs Graph_Tensor:$result);
+  let assemblyFormat = "$init attr-dict `:` type($result)";
+}
+
+def Graph_IterateOp : Graph_RawOp<"iterate", [Pure, AttrSizedOperandSegments]> {
+  let summary = "The last of what is carried, and what all steps give, stacked";
+  let description = [{
+    Steps `counter` = 0 to `count` - 1 each find `carried`, compute `next` for the
+    step behind and `outputs`. Step t's output i is element `places`[i] of the
+    first dimension of its result. Results are those of `carried`, then those of
+    `outputs`. Goes with `outline-steps`.
+  }];
+  let arguments = (ins Variadic<Graph_Tensor>:$carried, Variadic<Graph_Tensor>:$next,
+                       Variadic<Graph_Tensor>:$outputs,
+                       AffineMapAttr:$counter, AffineMapAttr:$count, AffineMapAttr:$places);
+  let results = (outs Variadic<Graph_Tensor>:$results);
+  let assemblyFormat = [{
+    $carried `next` $next `outputs` $outputs attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Graph_RepeatOp : Graph_RawOp<"repeat"> {
+  let summary = "Steps of a function, as many as a size says";
+  let description = [{
+    `callee` takes what is carried, as many operands as `carried` says, then what
+    all steps find alike; it gives what is carried to the step behind, then
+    outputs. The rest is as in `graph.iterate`. A function that repeats or calls
+    others does nothing else.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Graph_Tensor>:$operands,
+                       I64Attr:$carried,
+                       AffineMapAttr:$counter, AffineMapAttr:$count, AffineMapAttr:$places);
+  let results = (outs Variadic<Graph_Tensor>:$results);
+  let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, $results)";
+  let hasVerifier = 1;
+}
+
 #endif

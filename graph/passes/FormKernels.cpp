@@ -1,3 +1,4 @@
+#include "graph/analysis/Computing.h"
 #include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/Weights.h"
 #include "graph/passes/OpenParts.h"
@@ -166,6 +167,8 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
   using FormKernelsBase::FormKernelsBase;
 
   void runOnOperation() override {
+    if (callsOthers(getOperation()))
+      return;
     auto module = getOperation()->getParentOfType<ModuleOp>();
     Block &block = getOperation().getBody().front();
     FusionLimits limits;

@@ -1,3 +1,4 @@
+#include "graph/analysis/Computing.h"
 #include "graph/analysis/Weights.h"
 #include "graph/analysis/Widening.h"
 #include "graph/ir/Float8.h"
@@ -19,8 +20,8 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
   using PackWeightsBase::PackWeightsBase;
 
   void runOnOperation() override {
-    auto function = getOperation().lookupSymbol<func::FuncOp>("main");
-    if (!function)
+    SmallVector<func::FuncOp> functions = getComputing(getOperation());
+    if (functions.empty())
       return;
     PrepareFunction prepare(getOperation());
     WeightsOnly weightsOnly;
@@ -28,8 +29,9 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     llvm::DenseMap<std::pair<Value, unsigned>, Value> packed;
     SmallVector<int64_t> optimum = getOptimum(getSymbols(getOperation()));
     SmallVector<GraphOpInterface> ops;
-    for (auto op : function.getBody().front().getOps<GraphOpInterface>())
-      ops.push_back(op);
+    for (func::FuncOp function : functions)
+      llvm::append_range(ops,
+                         function.getBody().front().getOps<GraphOpInterface>());
     for (GraphOpInterface op : ops) {
       // Filters of groups too: channels are what vectors run along.
       std::optional<Columns> columns = op.getScaledColumns();
@@ -64,7 +66,8 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       operand.set(view);
     }
     prepare.finish();
-    eraseDead(function);
+    for (func::FuncOp function : functions)
+      eraseDead(function);
   }
 
   /// Of a product of one row that widens its weight: the bytes that make it,

@@ -58,6 +58,16 @@ def SimplifyAlgebra : Pass<"simplify-algebra", "mlir::func::FuncOp"> {
   }];
 }
 
+def OutlineSteps : Pass<"outline-steps", "mlir::ModuleOp"> {
+  let summary = "Steps whose number is open become a function that is repeated";
+  let description = [{
+    Before: `graph.iterate` in @main, whose steps are what depends on `graph.carried` values and on the symbol
+    that counts. After: a function for them, one for what is between two loops, and in @main nothing but calls
+    (`graph.repeat`, `func.call`). So each function is a straight line, as all other passes know them, and nothing of a
+    step can leave it. Constants and weights are copied to their readers. Runs first.
+  }];
+}
+
 def StackSteps : Pass<"stack-steps", "mlir::func::FuncOp"> {
   let summary = "What steps compute of their own parts of a tensor alone is computed for all of them at once";
   let description = [{

@@ -1,3 +1,4 @@
+#include "graph/analysis/Computing.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Weights.h"
 #include "graph/analysis/Widening.h"
@@ -38,8 +39,8 @@ public:
     }
     for (OpOperand *use : frontier)
       split(*use);
-    prepare.finish();
   }
+  void finish() { prepare.finish(); }
 
 private:
   static bool isSource(Operation *op) {
@@ -238,12 +239,16 @@ struct SplitPrepare : impl::SplitPrepareBase<SplitPrepare> {
   using SplitPrepareBase::SplitPrepareBase;
 
   void runOnOperation() override {
-    auto function = getOperation().lookupSymbol<func::FuncOp>("main");
-    if (!function)
+    SmallVector<func::FuncOp> functions = getComputing(getOperation());
+    if (functions.empty())
       return;
-    Splitter(getOperation(), widenedRows).run(function);
+    Splitter splitter(getOperation(), widenedRows);
+    for (func::FuncOp function : functions)
+      splitter.run(function);
+    splitter.finish();
     // What moved has no readers left.
-    eraseDead(function);
+    for (func::FuncOp function : functions)
+      eraseDead(function);
   }
 };
 

@@ -23,7 +23,7 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
     if (auto kernel = dyn_cast<KernelOp>(op))
       return verifyKernel(kernel);
     if (op->hasTrait<OpTrait::IsTerminator>() || isWeight(op) ||
-        isSameBytes(op))
+        isa<func::CallOp, RepeatOp>(op) || isSameBytes(op))
       return success();
     return op->emitOpError("was left outside of the kernels");
   }

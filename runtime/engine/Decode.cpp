@@ -86,6 +86,7 @@ private:
   TensorMap map(pbf_reader in);
   KernelCode code(pbf_reader in);
   Variant variant(pbf_reader in);
+  Repeat repeat(pbf_reader in);
   Program program(pbf_reader in);
   static std::pair<std::string, std::string> entry(pbf_reader in);
   BuildRecord build(pbf_reader in);
@@ -552,6 +553,28 @@ Variant Decoder::variant(pbf_reader in) {
   return out;
 }
 
+Repeat Decoder::repeat(pbf_reader in) {
+  Repeat out;
+  while (in.next())
+    switch (in.tag_and_type()) {
+    case number(field::repeat::First):
+      out.first = in.get_uint32();
+      break;
+    case number(field::repeat::Last):
+      out.last = in.get_uint32();
+      break;
+    case number(field::repeat::Symbol):
+      out.symbol = in.get_uint32();
+      break;
+    case bytes(field::repeat::Count):
+      out.count = expr(in.get_message());
+      break;
+    default:
+      in.skip();
+    }
+  return out;
+}
+
 Program Decoder::program(pbf_reader in) {
   Program out;
   out.device = DeviceKind(0);
@@ -561,6 +584,7 @@ Program Decoder::program(pbf_reader in) {
   reserve(out.buffers, counts[field::program::Buffers]);
   reserve(out.steps, counts[field::program::Steps]);
   reserve(out.variants, counts[field::program::Variants]);
+  reserve(out.repeats, counts[field::program::Repeats]);
   while (in.next())
     switch (in.tag_and_type()) {
     case number(field::program::Device):
@@ -583,6 +607,9 @@ Program Decoder::program(pbf_reader in) {
       break;
     case bytes(field::program::Variants):
       out.variants.push_back(variant(in.get_message()));
+      break;
+    case bytes(field::program::Repeats):
+      out.repeats.push_back(repeat(in.get_message()));
       break;
     default:
       in.skip();

@@ -70,6 +70,7 @@ public:
   static std::string encode(const TensorMap &map);
   static std::string encode(const KernelCode &code);
   static std::string encode(const Variant &variant);
+  static std::string encode(const Repeat &repeat);
   static std::string encode(const Program &program);
   static std::string encode(const std::pair<std::string, std::string> &entry);
   static std::string encode(const BuildRecord &build);
@@ -242,6 +243,15 @@ std::string Message::encode(const Variant &variant) {
   return out.take();
 }
 
+std::string Message::encode(const Repeat &repeat) {
+  Message out;
+  out.number(field::repeat::First, repeat.first);
+  out.number(field::repeat::Last, repeat.last);
+  out.number(field::repeat::Symbol, repeat.symbol);
+  out.present(field::repeat::Count, repeat.count);
+  return out.take();
+}
+
 std::string Message::encode(const Program &program) {
   Message out;
   out.number(field::program::Device, value(program.device));
@@ -252,6 +262,7 @@ std::string Message::encode(const Program &program) {
   out.messages(field::program::Buffers, program.buffers);
   out.messages(field::program::Steps, program.steps);
   out.messages(field::program::Variants, program.variants);
+  out.messages(field::program::Repeats, program.repeats);
   return out.take();
 }
 

@@ -196,6 +196,16 @@ struct Variant {
 };
 
 /// All that one kind of device needs to run the model at one precision.
+/// Steps [first, last) of a program that run `count` times, with 0 to
+/// `count` - 1 as the value of `symbol`, which is what its equation says
+/// elsewhere. Before the first time and behind the last nothing of them runs.
+struct Repeat {
+  uint32_t first = 0, last = 0;
+  uint32_t symbol = 0;
+  ShapeExpr count;
+  friend bool operator==(const Repeat &, const Repeat &) = default;
+};
+
 struct Program {
   DeviceKind device = DeviceKind::Cpu;
   std::string precision = "fp32"; ///< fp32, tf32, fp16, bf16, ...
@@ -203,6 +213,7 @@ struct Program {
   std::vector<Kernel> kernels;
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
+  std::vector<Repeat> repeats; ///< In order; none inside of another.
   std::vector<Variant> variants;
   friend bool operator==(const Program &, const Program &) = default;
 };

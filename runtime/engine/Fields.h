@@ -102,6 +102,9 @@ enum : uint32_t {
 namespace variant {
 enum : uint32_t { Arch = 1, Modules, Kernels };
 }
+namespace repeat {
+enum : uint32_t { First = 1, Last, Symbol, Count };
+} // namespace repeat
 namespace program {
 enum : uint32_t {
   Device = 1,
@@ -110,7 +113,8 @@ enum : uint32_t {
   Kernels,
   Buffers,
   Steps,
-  Variants
+  Variants,
+  Repeats
 };
 }
 namespace entry {

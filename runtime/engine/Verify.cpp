@@ -286,6 +286,25 @@ private:
     return bad("the kind is unknown");
   }
 
+  /// Repeats follow each other, and what counts them exists.
+  Status checkRepeats(const Program &program) const {
+    size_t behind = 0;
+    for (size_t i = 0; i < program.repeats.size(); ++i) {
+      const Repeat &repeat = program.repeats[i];
+      if (repeat.first < behind || repeat.first > repeat.last ||
+          repeat.last > program.steps.size())
+        return bad(at("repeat", i) + " is not behind the one before, or not "
+                                     "inside the program's steps");
+      if (repeat.symbol >= numSymbols)
+        return bad(at("repeat", i) + " counts by shape symbol " +
+                   std::to_string(repeat.symbol) + ", which does not exist");
+      CHARONIA_RETURN_IF_ERROR(
+          checkExpr(repeat.count).withContext(at("repeat", i)));
+      behind = repeat.last;
+    }
+    return Status::ok();
+  }
+
   Status checkVariant(const Program &program, const Variant &variant) const {
     bool cpu = program.device == DeviceKind::Cpu;
     if (variant.arch.empty())
@@ -405,6 +424,7 @@ private:
     for (size_t i = 0; i < program.steps.size(); ++i)
       CHARONIA_RETURN_IF_ERROR(
           checkStep(program, i).withContext(at("step", i)));
+    CHARONIA_RETURN_IF_ERROR(checkRepeats(program));
     countLaunches(program);
     if (program.variants.empty())
       return bad("there is no code for it");

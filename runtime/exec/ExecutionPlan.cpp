@@ -4,6 +4,7 @@
 #include "runtime/plan/ProgramArena.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace charonia::exec {
 
@@ -305,40 +306,90 @@ private:
     return planned.grid == 0 ? Status::ok() : planMaps(planned);
   }
 
+  Status planStep(const Step &step) {
+    PlannedStep planned;
+    planned.step = &step;
+    CHARONIA_ASSIGN_OR_RETURN(planned.bytes, evaluate(step.bytes));
+    size_t first = plan->args.size();
+    for (const engine::Argument &arg : step.args) {
+      CHARONIA_ASSIGN_OR_RETURN(uint64_t offset, evaluate(arg.offset));
+      uint64_t size = arena.sizes[arg.buffer];
+      // Of a tensor without elements no part is read, wherever it begins.
+      if (size == 0 && step.kind == Step::Kind::Launch)
+        offset = 0;
+      if (offset > size ||
+          (step.kind != Step::Kind::Launch && planned.bytes > size - offset))
+        return wrong("a step leaves buffer " + std::to_string(arg.buffer));
+      Location location = locations[arg.buffer];
+      location.offset += offset;
+      plan->args.push_back(location);
+    }
+    planned.args = std::span(plan->args).subspan(first, step.args.size());
+    if (step.kind == Step::Kind::Launch) {
+      CHARONIA_RETURN_IF_ERROR(planLaunch(planned));
+    } else {
+      CHARONIA_RETURN_IF_ERROR(step.kind == Step::Kind::Copy
+                                   ? checkCopy(planned)
+                                   : checkFill(planned));
+    }
+    plan->steps.push_back(std::move(planned));
+    return Status::ok();
+  }
+
+  /// Steps [first, last), as often as each is repeated.
+  struct Stretch {
+    size_t first, last;
+    const engine::Repeat *repeat;
+    uint64_t times;
+  };
+
+  /// What is repeated and what lies between. Fails where all steps together
+  /// are too many.
+  Result<std::vector<Stretch>> stretches() const {
+    constexpr uint64_t mostSteps = uint64_t(1) << 20;
+    std::vector<Stretch> found;
+    size_t next = 0;
+    for (const engine::Repeat &repeat : program.repeats) {
+      CHARONIA_ASSIGN_OR_RETURN(uint64_t times, evaluate(repeat.count));
+      if (uint64_t inside = repeat.last - repeat.first;
+          inside && times > mostSteps / inside)
+        return Status(StatusCode::OutOfRange,
+                      "a loop of " + std::to_string(inside) + " steps runs " +
+                          std::to_string(times) + " times: more than " +
+                          std::to_string(mostSteps) +
+                          " steps; split the sequence");
+      found.push_back({next, repeat.first, nullptr, 1});
+      found.push_back({repeat.first, repeat.last, &repeat, times});
+      next = repeat.last;
+    }
+    found.push_back({next, program.steps.size(), nullptr, 1});
+    return found;
+  }
+
   Status planSteps() {
-    size_t args = 0, symbols = 0;
-    for (const Step &step : program.steps)
-      args += step.args.size(), symbols += step.symbols.size();
+    CHARONIA_ASSIGN_OR_RETURN(std::vector<Stretch> all, stretches());
+    size_t steps = 0, args = 0, symbols = 0;
+    for (const Stretch &stretch : all)
+      for (size_t i = stretch.first; i < stretch.last; ++i) {
+        const Step &step = program.steps[i];
+        steps += stretch.times;
+        args += step.args.size() * stretch.times;
+        symbols += step.symbols.size() * stretch.times;
+      }
     plan->args.reserve(args); // Steps keep spans into these two.
     plan->stepSymbols.reserve(symbols);
-    plan->steps.reserve(program.steps.size());
-    for (const Step &step : program.steps) {
-      PlannedStep planned;
-      planned.step = &step;
-      CHARONIA_ASSIGN_OR_RETURN(planned.bytes, evaluate(step.bytes));
-      size_t first = plan->args.size();
-      for (const engine::Argument &arg : step.args) {
-        CHARONIA_ASSIGN_OR_RETURN(uint64_t offset, evaluate(arg.offset));
-        uint64_t size = arena.sizes[arg.buffer];
-        // Of a tensor without elements no part is read, wherever it begins.
-        if (size == 0 && step.kind == Step::Kind::Launch)
-          offset = 0;
-        if (offset > size ||
-            (step.kind != Step::Kind::Launch && planned.bytes > size - offset))
-          return wrong("a step leaves buffer " + std::to_string(arg.buffer));
-        Location location = locations[arg.buffer];
-        location.offset += offset;
-        plan->args.push_back(location);
+    plan->steps.reserve(steps);
+    for (const Stretch &stretch : all) {
+      for (uint64_t time = 0; time < stretch.times; ++time) {
+        int64_t outside = 0;
+        if (stretch.repeat)
+          outside = std::exchange(plan->symbols[stretch.repeat->symbol],
+                                  static_cast<int64_t>(time));
+        for (size_t i = stretch.first; i < stretch.last; ++i)
+          CHARONIA_RETURN_IF_ERROR(planStep(program.steps[i]));
+        if (stretch.repeat)
+          plan->symbols[stretch.repeat->symbol] = outside;
       }
-      planned.args = std::span(plan->args).subspan(first, step.args.size());
-      if (step.kind == Step::Kind::Launch) {
-        CHARONIA_RETURN_IF_ERROR(planLaunch(planned));
-      } else {
-        CHARONIA_RETURN_IF_ERROR(step.kind == Step::Kind::Copy
-                                     ? checkCopy(planned)
-                                     : checkFill(planned));
-      }
-      plan->steps.push_back(std::move(planned));
     }
     return Status::ok();
   }

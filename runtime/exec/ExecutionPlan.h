@@ -61,8 +61,9 @@ struct ExecutionPlan {
   std::vector<Location> args;       ///< Of all steps.
   std::vector<int64_t> stepSymbols; ///< Of all steps.
   size_t mapBytes = 0;              ///< That the steps' maps take.
-  /// What a plan of the program takes of memory, whatever the shape, but for
-  /// some bytes a tensor and the maps of launches without instances.
+  /// What the plan takes of memory, but for some bytes a tensor. Of one program
+  /// that differs by maps of launches without instances and by how often steps
+  /// are repeated.
   size_t bytes() const {
     return steps.size() * sizeof(PlannedStep) + args.size() * sizeof(Location) +
            stepSymbols.size() * sizeof(int64_t) + mapBytes;

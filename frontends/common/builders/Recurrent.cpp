@@ -24,22 +24,16 @@ bool charonia::frontend::isRecurrentActivation(llvm::StringRef name) {
       {"sigmoid", "tanh", "relu", "hardsigmoid", "softsign"}, name);
 }
 
-llvm::FailureOr<int64_t> charonia::frontend::countSteps(mlir::AffineExpr length,
-                                                        int64_t directions,
-                                                        Emitter &e) {
+llvm::LogicalResult charonia::frontend::checkSteps(mlir::AffineExpr length,
+                                                   int64_t directions,
+                                                   Emitter &e) {
   auto steps = graph::constantOf(length);
-  if (!steps)
-    return e.fail("sequences of length " + e.getSymbols().toString(length) +
-                      " are not supported: the length has to be known",
-                  "fix that size with --shape");
-  if (*steps < 1 || *steps > maxSteps)
+  if (steps && (*steps < 1 || *steps > maxSteps))
     return e.fail("sequences of " + Twine(*steps) +
                   " steps are not supported: 1 to " + Twine(maxSteps) + " are");
   // A step has about so many operators.
   constexpr int64_t nodesOfStep = 8;
-  if (failed(e.writeOut(*steps * directions * nodesOfStep)))
-    return llvm::failure();
-  return *steps;
+  return e.writeOut(steps.value_or(1) * directions * nodesOfStep);
 }
 
 namespace {
@@ -73,9 +67,14 @@ private:
   Value runningSteps();
   Value keepEnded(Value inside, const State &before, State &next);
 
-  Value part(Value v, int64_t axis, int64_t first, int64_t count);
+  Value part(Value v, int64_t axis, mlir::AffineExpr first, int64_t count);
   /// Row `t` of the first dimension, which goes.
-  Value row(Value v, int64_t t);
+  Value row(Value v, mlir::AffineExpr t);
+  /// The step that is in place `t` of the sequence: its output, and the states
+  /// behind it.
+  std::pair<Value, State> stepAt(mlir::AffineExpr t, const State &before);
+  RecurrentStates writeOut(State state, int64_t steps);
+  RecurrentStates repeat(const State &state);
   /// Gates [first, first + count) of `v`, whose last dimension holds all.
   Value gates(Value v, int64_t first, int64_t count);
   Value gate(Value v, int64_t which) { return gates(v, l.order[which], 1); }
@@ -93,18 +92,21 @@ private:
   mlir::Type element;
   Value recurrent;  // [hidden or projected, gates * hidden]
   Value projection; // [hidden, projected], may be null
+  Value inputs;     // X W of all steps
+  Value running;    // as runningSteps gives it
 };
 } // namespace
 
-Value Recurrence::part(Value v, int64_t axis, int64_t first, int64_t count) {
+Value Recurrence::part(Value v, int64_t axis, mlir::AffineExpr first,
+                       int64_t count) {
   if (!v)
     return {};
   Exprs dims = graph::getShape(v), starts(dims.size(), e.number(0));
-  starts[axis] = e.number(first);
+  starts[axis] = first;
   dims[axis] = e.number(count);
   return e.slice(v, starts, SmallVector<int64_t>(dims.size(), 1), dims);
 }
-Value Recurrence::row(Value v, int64_t t) {
+Value Recurrence::row(Value v, mlir::AffineExpr t) {
   Value one = part(v, 0, t, 1);
   if (!one)
     return {};
@@ -112,7 +114,7 @@ Value Recurrence::row(Value v, int64_t t) {
   return e.reshape(one, llvm::ArrayRef(dims).drop_front());
 }
 Value Recurrence::gates(Value v, int64_t first, int64_t count) {
-  return v ? part(v, rankOf(v) - 1, first * l.hidden, count * l.hidden)
+  return v ? part(v, rankOf(v) - 1, e.number(first * l.hidden), count * l.hidden)
            : Value();
 }
 
@@ -207,7 +209,7 @@ Value Recurrence::runningSteps() {
   mlir::AffineExpr one = e.number(1);
   Value lengths = e.reshape(e.cast(l.lengths, i64), {one, l.batch, one});
   return e.compare(graph::Predicate::gt, lengths,
-                   e.iota({e.number(l.steps), one, one}, 0, i64));
+                   e.iota({l.steps, one, one}, 0, i64));
 }
 
 /// Behind its end a sequence keeps its state and gives zeros.
@@ -219,31 +221,65 @@ Value Recurrence::keepEnded(Value inside, const State &before, State &next) {
   return output;
 }
 
+std::pair<Value, Recurrence::State>
+Recurrence::stepAt(mlir::AffineExpr t, const State &before) {
+  State next = step(row(inputs, t), before);
+  if (!next.hidden)
+    return {};
+  Value output =
+      running ? keepEnded(row(running, t), before, next) : next.hidden;
+  return {output, next};
+}
+
+RecurrentStates Recurrence::writeOut(State state, int64_t steps) {
+  Values outputs(steps);
+  for (int64_t s = 0; s < steps; ++s) {
+    int64_t t = d.isBackward ? steps - 1 - s : s;
+    auto [output, next] = stepAt(e.number(t), state);
+    if (!output)
+      return {};
+    Exprs one = graph::getShape(output);
+    one.insert(one.begin(), e.number(1));
+    outputs[t] = e.reshape(output, one);
+    state = next;
+  }
+  return {e.concat(outputs, 0), state.hidden, state.cell};
+}
+
+RecurrentStates Recurrence::repeat(const State &state) {
+  mlir::AffineExpr counter = e.getSymbols().addCounter(l.steps);
+  if (!counter) {
+    e.fail("the model has too many sizes that are computed");
+    return {};
+  }
+  mlir::AffineExpr place =
+      d.isBackward ? graph::simplify(l.steps - 1 - counter) : counter;
+  Values before{e.carried(state.hidden, counter, 0)};
+  if (state.cell)
+    before.push_back(e.carried(state.cell, counter, 1));
+  auto [output, next] =
+      stepAt(place, {before[0], state.cell ? before[1] : Value()});
+  if (!output)
+    return {};
+  Values after{next.hidden};
+  if (next.cell)
+    after.push_back(next.cell);
+  Values results =
+      e.iterate(before, after, output, counter, l.steps, place);
+  return {results.back(), results[0], next.cell ? results[1] : Value()};
+}
+
 RecurrentStates Recurrence::run() {
-  RecurrentStates result;
   if (!l.input || !d.input || !recurrent)
-    return result;
-  Value running = runningSteps();
+    return {};
+  running = runningSteps();
   // The inputs' part of all steps at once.
-  Value inputs =
-      sum(product(l.input, e.transpose(d.input, {1, 0})), d.inputBias);
+  inputs = sum(product(l.input, e.transpose(d.input, {1, 0})), d.inputBias);
   State state{start(d.hidden, outputSize()), l.cell == RecurrentCell::Lstm
                                                  ? start(d.cell, l.hidden)
                                                  : Value()};
-  Values outputs(l.steps);
-  for (int64_t s = 0; s < l.steps; ++s) {
-    int64_t t = d.isBackward ? l.steps - 1 - s : s;
-    State next = step(row(inputs, t), state);
-    if (!next.hidden)
-      return result;
-    outputs[t] =
-        running ? keepEnded(row(running, t), state, next) : next.hidden;
-    state = next;
-  }
-  result.outputs = std::move(outputs);
-  result.hidden = state.hidden;
-  result.cell = state.cell;
-  return result;
+  auto steps = graph::constantOf(l.steps);
+  return steps ? writeOut(state, *steps) : repeat(state);
 }
 
 RecurrentStates

@@ -1,4 +1,5 @@
-// Recurrent layers, written out step by step.
+// Recurrent layers: written out step by step, or repeated where their number is
+// open.
 #ifndef CHARONIA_FRONTENDS_COMMON_BUILDERS_RECURRENT_H
 #define CHARONIA_FRONTENDS_COMMON_BUILDERS_RECURRENT_H
 
@@ -35,8 +36,8 @@ struct RecurrentLayer {
   RecurrentCell cell = RecurrentCell::Rnn;
   /// Where each gate of the cell lies, in the order of RecurrentCell.
   llvm::SmallVector<int64_t> order;
-  int64_t hidden = 0, steps = 0;
-  mlir::AffineExpr batch;
+  int64_t hidden = 0;
+  mlir::AffineExpr steps, batch;
   mlir::Value input;   ///< [steps, batch, features]
   mlir::Value lengths; ///< [batch], may be null.
   /// Of GRU: the reset gate is applied to the product; it lies before the
@@ -49,7 +50,7 @@ struct RecurrentLayer {
 };
 
 struct RecurrentStates {
-  Values outputs;           ///< One a step, [batch, hidden or projected].
+  mlir::Value outputs;      ///< [steps, batch, hidden or projected]
   mlir::Value hidden, cell; ///< The last.
 };
 
@@ -59,10 +60,11 @@ int64_t activationsOf(RecurrentCell cell);
 /// Activations where none are given.
 llvm::SmallVector<std::string> defaultActivations(RecurrentCell cell);
 bool isRecurrentActivation(llvm::StringRef name);
-/// The number of steps, of a length that has to be known and not too large.
-llvm::FailureOr<int64_t> countSteps(mlir::AffineExpr length, int64_t directions,
-                                    Emitter &e);
-/// The states of a direction; outputs is empty after a failure.
+/// Whether so many steps are not too many to be written out, or may be any
+/// number; each of `directions` counts.
+llvm::LogicalResult checkSteps(mlir::AffineExpr steps, int64_t directions,
+                               Emitter &e);
+/// The states of a direction; null after a failure.
 RecurrentStates buildRecurrent(const RecurrentLayer &layer,
                                const RecurrentDirection &direction, Emitter &e);
 

@@ -95,10 +95,9 @@ llvm::LogicalResult Reader::readShapes() {
     return llvm::failure();
   Exprs shape = graph::getShape(layer.input), r = graph::getShape(n.input(2));
   layer.batch = shape[1];
-  auto steps = countSteps(shape[0], directions, e);
-  if (failed(steps))
+  layer.steps = shape[0];
+  if (failed(checkSteps(layer.steps, directions, e)))
     return llvm::failure();
-  layer.steps = *steps;
   layer.hidden = graph::constantOf(r[2]).value_or(0);
   return checkOperands();
 }
@@ -184,21 +183,16 @@ llvm::LogicalResult Reader::run() {
   layer.joinsForget =
       layer.cell == RecurrentCell::Lstm && n.flag("input_forget");
   Values sequences, lastHidden, lastCell; // by direction
-  Exprs single{e.number(1), layer.batch, e.number(layer.hidden)};
-  Exprs whole{e.number(layer.steps), e.number(1), layer.batch,
-              e.number(layer.hidden)};
+  Exprs whole{layer.steps, e.number(1), layer.batch, e.number(layer.hidden)};
   for (int64_t i = 0; i < directions; ++i) {
     auto direction = readDirection(i);
     if (failed(direction))
       return llvm::failure();
     RecurrentStates states = buildRecurrent(layer, *direction, e);
-    if (states.outputs.empty())
+    if (!states.outputs)
       return llvm::failure();
-    if (n.wants(0)) {
-      for (Value &output : states.outputs)
-        output = e.reshape(output, single);
-      sequences.push_back(e.reshape(e.concat(states.outputs, 0), whole));
-    }
+    if (n.wants(0))
+      sequences.push_back(e.reshape(states.outputs, whole));
     lastHidden.push_back(states.hidden);
     lastCell.push_back(states.cell);
   }

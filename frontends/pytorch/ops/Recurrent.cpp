@@ -52,7 +52,8 @@ private:
   size_t perDirection = 4; ///< Parameters.
   /// Of what is put out: the hidden state's, or the projected one's.
   int64_t outputSize = 0;
-  int64_t layers = 1, directions = 1, steps = 0;
+  int64_t layers = 1, directions = 1;
+  mlir::AffineExpr steps;
 };
 } // namespace
 
@@ -172,10 +173,9 @@ Value Stack::joinStates(Values states, Exprs shape) {
 LogicalResult Stack::run() {
   if (!read())
     return c.yield(Value());
-  auto count = countSteps(graph::getShape(x)[0], layers * directions, e);
-  if (failed(count))
+  steps = graph::getShape(x)[0];
+  if (failed(checkSteps(steps, layers * directions, e)))
     return llvm::failure();
-  steps = *count;
   Value input = x;
   Values lastHidden, lastCell;
   for (int64_t l = 0; l < layers; ++l) {
@@ -194,12 +194,9 @@ LogicalResult Stack::run() {
       if (!fits(side, layer))
         return llvm::failure();
       RecurrentStates result = buildRecurrent(layer, side, e);
-      if (result.outputs.empty())
+      if (!result.outputs)
         return llvm::failure();
-      for (Value &output : result.outputs)
-        output =
-            e.reshape(output, {e.number(1), layer.batch, e.number(outputSize)});
-      sides.push_back(e.concat(result.outputs, 0));
+      sides.push_back(result.outputs);
       lastHidden.push_back(result.hidden);
       lastCell.push_back(result.cell);
     }
@@ -231,7 +228,7 @@ static LogicalResult cellStep(Call &c, CellForm form) {
       rankOf(d.recurrent) != 2)
     return c.fail("its operands do not fit");
   RecurrentLayer layer = form.start();
-  layer.steps = 1;
+  layer.steps = e.number(1);
   Exprs shape = graph::getShape(x);
   layer.batch = shape.size() == 2 ? shape[0] : e.number(1);
   layer.input = e.reshape(x, {e.number(1), layer.batch, shape.back()});
