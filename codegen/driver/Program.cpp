@@ -150,9 +150,8 @@ private:
              llvm::zip_equal(callee.getArguments(), call.getOperands()))
           places[argument] = placeOf(operand);
         findPlaces(callee);
-        for (auto [result, value] :
-             llvm::zip_equal(call.getResults(),
-                             callee.getTerminator()->getOperands()))
+        for (auto [result, value] : llvm::zip_equal(
+                 call.getResults(), callee.getTerminator()->getOperands()))
           places[result] = placeOf(value);
       } else if (auto repeat = dyn_cast<graph::RepeatOp>(&op)) {
         findPlacesOfSteps(repeat);
@@ -203,9 +202,8 @@ private:
         places[result] = Place{body.getArgument(i)};
   }
   bool mayLieAmongOthers(Type type) {
-    AffineExpr count =
-        graph::numElements(graph::getShape(cast<RankedTensorType>(type)),
-                           type.getContext());
+    AffineExpr count = graph::numElements(
+        graph::getShape(cast<RankedTensorType>(type)), type.getContext());
     return count.getLargestKnownDivisor() *
                graph::elementBytes(getElementTypeOrSelf(type)) %
                argumentAlignment(program().device) ==
@@ -213,8 +211,8 @@ private:
   }
   /// Where the step that counts puts its value `i` that is carried or given.
   Place placeAmongSteps(graph::RepeatOp repeat, unsigned i) {
-    ShapeExpr number = toShapeExpr(
-        repeat.getPlaces().getResult(i - repeat.getCarried()));
+    ShapeExpr number =
+        toShapeExpr(repeat.getPlaces().getResult(i - repeat.getCarried()));
     Value value = bodyOf(repeat).getTerminator()->getOperand(i);
     return {repeat.getResult(i), /*isPart=*/true,
             number * sizeInBytes(value.getType())};
@@ -223,9 +221,8 @@ private:
   /// A kernel's result that is returned is written to the output right away.
   void nameOutputs(Operation *terminator) {
     for (auto [i, value] : llvm::enumerate(terminator->getOperands()))
-      if (Value source = root(value);
-          source.getDefiningOp<graph::KernelOp>() ||
-          source.getDefiningOp<graph::RepeatOp>())
+      if (Value source = root(value); source.getDefiningOp<graph::KernelOp>() ||
+                                      source.getDefiningOp<graph::RepeatOp>())
         outputs.try_emplace(source, i);
   }
 
@@ -255,8 +252,8 @@ private:
     addSteps(body);
     endStep(repeat, body);
     entry.last = program().steps.size();
-    entry.symbol = cast<AffineSymbolExpr>(repeat.getCounter().getResult(0))
-                       .getPosition();
+    entry.symbol =
+        cast<AffineSymbolExpr>(repeat.getCounter().getResult(0)).getPosition();
     entry.count = toShapeExpr(repeat.getCount().getResult(0));
     program().repeats.push_back(std::move(entry));
   }
@@ -318,9 +315,9 @@ private:
   uint32_t addResultBuffer(Value result, std::string name) {
     auto output = outputs.find(result);
     bool isOutput = output != outputs.end();
-    uint32_t buffer = addBuffer(
-        isOutput ? engine::Buffer::Kind::Output : engine::Buffer::Kind::Arena,
-        result, std::move(name));
+    uint32_t buffer = addBuffer(isOutput ? engine::Buffer::Kind::Output
+                                         : engine::Buffer::Kind::Arena,
+                                result, std::move(name));
     if (!isOutput)
       return buffer;
     program().buffers[buffer].index = output->second;
@@ -353,8 +350,8 @@ private:
         continue;
       }
       std::vector<std::string> names = nodeNames(kernel.getLoc());
-      uint32_t buffer = addResultBuffer(
-          result, names.empty() ? std::string() : names.back());
+      uint32_t buffer =
+          addResultBuffer(result, names.empty() ? std::string() : names.back());
       if (program().buffers[buffer].kind == engine::Buffer::Kind::Arena)
         aliasOperand(kernel, result, buffer, launched, taken);
       touch(buffer, step);
@@ -368,8 +365,7 @@ private:
 
   /// Lets a result take the place of an operand that nothing reads any more.
   void aliasOperand(graph::KernelOp kernel, OpResult result, uint32_t buffer,
-                    uint32_t launch,
-                    llvm::SmallDenseSet<uint32_t, 4> &taken) {
+                    uint32_t launch, llvm::SmallDenseSet<uint32_t, 4> &taken) {
     for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
       auto [source, isPart, offset] = placeOf(input);
       auto it = numbers.find(source);

@@ -91,9 +91,9 @@ LogicalResult IterateOp::verify() {
       TypeRange(getResults()).take_front(getCarried().size()) !=
           TypeRange(getCarried()))
     return emitOpError("carries values whose types change");
-  return verifySteps(
-      *this, getCounter(), getCount(), getPlaces(), TypeRange(getOutputs()),
-      TypeRange(getResults()).drop_front(getCarried().size()));
+  return verifySteps(*this, getCounter(), getCount(), getPlaces(),
+                     TypeRange(getOutputs()),
+                     TypeRange(getResults()).drop_front(getCarried().size()));
 }
 
 LogicalResult RepeatOp::verify() {

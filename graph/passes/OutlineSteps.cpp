@@ -143,9 +143,9 @@ private:
     llvm::SetVector<Value> inputs;
     auto add = [&](Value value) {
       Operation *op = value.getDefiningOp();
-      bool isInside = op && (own.contains(op) ||
-                             (part.iterate && isa<CarriedOp>(op)) ||
-                             isSource(op));
+      bool isInside =
+          op && (own.contains(op) || (part.iterate && isa<CarriedOp>(op)) ||
+                 isSource(op));
       if (!isInside)
         inputs.insert(value);
     };
@@ -157,10 +157,8 @@ private:
 
   func::FuncOp addFunction(const Part &part, Location location,
                            ArrayRef<Value> arguments, ValueRange results) {
-    builder.setInsertionPointToEnd(
-        main->getParentOfType<ModuleOp>().getBody());
-    std::string name =
-        (main.getSymName() + "." + Twine(functions++)).str();
+    builder.setInsertionPointToEnd(main->getParentOfType<ModuleOp>().getBody());
+    std::string name = (main.getSymName() + "." + Twine(functions++)).str();
     auto function = func::FuncOp::create(
         builder, location, name,
         builder.getFunctionType(ValueRange(arguments).getTypes(),
@@ -197,14 +195,15 @@ private:
     SmallVector<Value> inputs = inputsOf(part, {}).takeVector();
     Location location = part.ops.front()->getLoc();
     auto function = addFunction(part, location, inputs, results);
-    auto call = func::CallOp::create(builder, location, function, mapped(inputs));
+    auto call =
+        func::CallOp::create(builder, location, function, mapped(inputs));
     outside.map(results, call.getResults());
   }
 
   void addLoop(const Part &part) {
     IterateOp iterate = part.iterate;
-    SmallVector<Value> arguments(iterate.getCarried()),
-        operands, results(iterate.getNext()), old, stacked(iterate.getResults());
+    SmallVector<Value> arguments(iterate.getCarried()), operands,
+        results(iterate.getNext()), old, stacked(iterate.getResults());
     unsigned carried = arguments.size();
     for (Value value : iterate.getCarried())
       operands.push_back(value.getDefiningOp<CarriedOp>().getInit());

@@ -114,7 +114,8 @@ Value Recurrence::row(Value v, mlir::AffineExpr t) {
   return e.reshape(one, llvm::ArrayRef(dims).drop_front());
 }
 Value Recurrence::gates(Value v, int64_t first, int64_t count) {
-  return v ? part(v, rankOf(v) - 1, e.number(first * l.hidden), count * l.hidden)
+  return v ? part(v, rankOf(v) - 1, e.number(first * l.hidden),
+                  count * l.hidden)
            : Value();
 }
 
@@ -221,8 +222,8 @@ Value Recurrence::keepEnded(Value inside, const State &before, State &next) {
   return output;
 }
 
-std::pair<Value, Recurrence::State>
-Recurrence::stepAt(mlir::AffineExpr t, const State &before) {
+std::pair<Value, Recurrence::State> Recurrence::stepAt(mlir::AffineExpr t,
+                                                       const State &before) {
   State next = step(row(inputs, t), before);
   if (!next.hidden)
     return {};
@@ -264,8 +265,7 @@ RecurrentStates Recurrence::repeat(const State &state) {
   Values after{next.hidden};
   if (next.cell)
     after.push_back(next.cell);
-  Values results =
-      e.iterate(before, after, output, counter, l.steps, place);
+  Values results = e.iterate(before, after, output, counter, l.steps, place);
   return {results.back(), results[0], next.cell ? results[1] : Value()};
 }
 
