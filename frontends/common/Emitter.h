@@ -75,6 +75,10 @@ public:
   llvm::LogicalResult checkWriteOut(int64_t nodes);
 
   mlir::OpBuilder &getBuilder() { return builder; }
+  mlir::Location getLocation() const { return location; }
+  /// Whether operators are those of a repeated step (see RepeatedSteps).
+  bool isInSteps() const { return inSteps; }
+  void setInSteps(bool is) { inSteps = is; }
   mlir::MLIRContext *getContext() { return builder.getContext(); }
   Symbols &getSymbols() { return symbols; }
 
@@ -187,16 +191,6 @@ public:
   /// Sum divided by the count, in float for half types.
   mlir::Value mean(mlir::Value value, llvm::ArrayRef<int64_t> axes,
                    bool keepdims);
-  /// What a step of graph.iterate finds of the one before, `init` in the first.
-  mlir::Value carried(mlir::Value init, mlir::AffineExpr counter,
-                      int64_t index);
-  /// graph.iterate: the last of `carried`, then the outputs of all steps, each
-  /// with a first dimension of `count` in which step `counter` is element
-  /// `place`. Null values after a failure.
-  Values iterate(llvm::ArrayRef<mlir::Value> carried,
-                 llvm::ArrayRef<mlir::Value> next,
-                 llvm::ArrayRef<mlir::Value> outputs, mlir::AffineExpr counter,
-                 mlir::AffineExpr count, mlir::AffineExpr place);
   /// `value` of rank 1 as [n, 1, ...] with `trailing` ones.
   mlir::Value asChannels(mlir::Value value, unsigned trailing);
 
@@ -235,7 +229,7 @@ private:
   SizeEvaluator sizeEvaluator;
   llvm::DenseMap<mlir::Value, mlir::Attribute> folded;
   std::optional<Problem> problem;
-  bool inBranch = false;
+  bool inBranch = false, inSteps = false;
   std::optional<std::string> noted;
   uint64_t streams = 0;
   Values followed;

@@ -94,48 +94,6 @@ Value Emitter::mean(Value value, llvm::ArrayRef<int64_t> axes, bool keepdims) {
   return cast(div(sum, size(productOf(reduced, getContext()), elementOf(wide))),
               elementOf(value));
 }
-Value Emitter::carried(Value init, AffineExpr counter, int64_t index) {
-  return init && counter
-             ? opTo<graph::CarriedOp>(
-                   llvm::cast<mlir::RankedTensorType>(init.getType()), {init},
-                   {map("counter", counter), attr("index", index)})
-             : Value();
-}
-Values Emitter::iterate(llvm::ArrayRef<Value> carried,
-                        llvm::ArrayRef<Value> next,
-                        llvm::ArrayRef<Value> outputs, AffineExpr counter,
-                        AffineExpr count, AffineExpr place) {
-  Values failed(carried.size() + outputs.size());
-  llvm::SmallVector<mlir::Type> types;
-  for (auto [value, after] : llvm::zip_equal(carried, next)) {
-    if (!value || !after)
-      return failed;
-    if (value.getType() != after.getType()) {
-      fail("a step makes " + describe(after.getType()) + " of a state of " +
-           describe(value.getType()));
-      return failed;
-    }
-    types.push_back(value.getType());
-  }
-  for (Value output : outputs) {
-    if (!output)
-      return failed;
-    Exprs shape = graph::getShape(output);
-    shape.insert(shape.begin(), count);
-    mlir::RankedTensorType stacked = type(shape, elementOf(output));
-    if (!stacked)
-      return failed;
-    types.push_back(stacked);
-  }
-  auto iterate = graph::IterateOp::create(
-      builder, location, types, carried, next, outputs, symbols.mapTo(counter),
-      symbols.mapTo(count),
-      symbols.mapTo(llvm::SmallVector<AffineExpr>(outputs.size(), place)));
-  Values results(iterate.getResults());
-  for (Value result : results)
-    follow(result);
-  return results;
-}
 Value Emitter::asChannels(Value value, unsigned trailing) {
   if (!value)
     return {};

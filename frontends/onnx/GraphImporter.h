@@ -129,6 +129,16 @@ private:
                                    const std::string &name, Scope &scope,
                                    const Frame &frame,
                                    std::vector<Binding> &results);
+  struct Scan;
+  llvm::LogicalResult readScan(Node &n, ::onnx::NodeProto &node,
+                               const std::vector<Binding> &inputs, Scan &scan);
+  std::vector<mlir::Value> argumentsOf(const Scan &scan, mlir::AffineExpr step);
+  std::optional<std::vector<mlir::Value>>
+  repeatScan(Node &n, Scan scan, Scope &around, const Frame &frame);
+  std::optional<std::vector<mlir::Value>> writeOutScan(Node &n, Scan scan,
+                                                       int64_t steps,
+                                                       Scope &around,
+                                                       const Frame &frame);
   llvm::LogicalResult importScan(::onnx::NodeProto &node,
                                  const std::vector<Binding> &inputs,
                                  Scope &scope, const Frame &frame,

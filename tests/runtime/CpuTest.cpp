@@ -186,6 +186,50 @@ TEST_F(CpuEngine, LaunchesOfOneKernelGetTheirOwnSizes) {
   EXPECT_EQ((*rows)[1].bytes, 72);
 }
 
+/// Rows are copied in a loop, the last one first.
+TEST_F(CpuEngine, StepsAreRepeatedAsOftenAsASizeSays) {
+  ShapeExpr batch = ShapeExpr::symbol(0), step = ShapeExpr::symbol(1);
+  manifest.signature.symbols.push_back({"step", 0, 0, 63, 1});
+  manifest.signature.constraints.push_back(
+      {Constraint::Relation::Equal, step, 0, ""});
+  Program &p = manifest.programs[0];
+  p.steps[2].args = {{4, step * 64}, {3, (batch - 1 - step) * 64}};
+  p.steps[2].bytes = 64;
+  p.repeats = {{2, 3, 1, batch}};
+  Context c = context();
+  for (int64_t rows : {3, 0, 1, 64}) {
+    auto x = input(rows, 7);
+    ASSERT_TRUE(c.setInput("x", {DType::Float32, {rows, 16}, x.data()}).isOk());
+    Status done = c.run();
+    ASSERT_TRUE(done.isOk()) << done.message();
+    auto *y = static_cast<const float *>(c.output("y")->data);
+    auto *z = static_cast<const float *>(c.output("z")->data);
+    for (int64_t i = 1; i < rows * 16; ++i)
+      ASSERT_EQ(z[i], y[(rows - 1 - i / 16) * 16 + i % 16]) << rows;
+    auto profile = c.profile(1);
+    ASSERT_TRUE(profile.isOk());
+    EXPECT_EQ((int64_t)profile->size(), 3 + rows);
+  }
+}
+
+TEST_F(CpuEngine, ALoopThatIsTooLong) {
+  manifest.programs[0].repeats = {{2, 4, 0, ShapeExpr(1 << 19)}};
+  auto message = [&] {
+    Context c = context();
+    auto x = input(1, 1);
+    Status set = c.setInput("x", {DType::Float32, {1, 16}, x.data()});
+    return set ? c.run().message() : set.message();
+  };
+  EXPECT_EQ(message(), "");
+  manifest.programs[0].repeats = {{2, 4, 0, ShapeExpr((1 << 19) + 1)}};
+  EXPECT_EQ(message(), "a loop of 2 steps runs 524289 times: more than 1048576 "
+                       "steps; split the sequence");
+  manifest.programs[0].repeats = {{2, 4, 0, ShapeExpr(-1)}};
+  EXPECT_EQ(message(),
+            "the engine's program does not fit this shape: the size -1 is "
+            "negative");
+}
+
 TEST_F(CpuEngine, ChoosesTheBestVariant) {
   // The others are v3's code under other names: enough to see the choice.
   auto &variants = manifest.programs[0].variants;

@@ -33,6 +33,7 @@ Manifest unusualManifest() {
   p.kernels[0].numSymbols = noIndex;
   p.kernels[0].ops = {""};
   p.variants[0].modules.push_back({});
+  p.repeats = {{0, 1, noIndex, ShapeExpr::symbol(0) * 2}, {}};
   TensorMap &map = m.programs[1].variants[0].kernels[0].maps[1];
   map.argument = noIndex, map.elementBytes = 0;
   map.extents = {0, ShapeExpr::symbol(7) * 3}, map.strides.clear();

@@ -128,6 +128,18 @@ private:
     return count;
   }
 
+  /// Whether it says what a symbol is that counts steps, where nothing does.
+  bool isOfCounter(const Constraint &c) const {
+    auto left = c.left.terms();
+    return left.size() == 1 && left[0].op == ShapeExpr::Op::Symbol &&
+           std::ranges::any_of(manifest.programs, [&](const auto &program) {
+             return std::ranges::any_of(
+                 program.repeats, [&](const engine::Repeat &repeat) {
+                   return int64_t(repeat.symbol) == left[0].value;
+                 });
+           });
+  }
+
   /// Whether it says what a size is that no input has.
   static bool computesSize(const Signature &signature, const Constraint &c) {
     auto left = c.left.terms();
@@ -159,10 +171,10 @@ private:
     const Signature &signature = manifest.signature;
     std::vector<std::string> texts = signature.constraintStrings();
     for (size_t i = 0; i < texts.size(); ++i)
-      std::printf("  %s %s\n",
-                  computesSize(signature, signature.constraints[i]) ? "computes"
-                                                                    : "needs",
-                  printable(texts[i]).c_str());
+      if (const Constraint &c = signature.constraints[i]; !isOfCounter(c))
+        std::printf("  %s %s\n",
+                    computesSize(signature, c) ? "computes" : "needs",
+                    printable(texts[i]).c_str());
   }
 
   Status printProgram(const engine::Program &program) const {
@@ -181,6 +193,11 @@ private:
             ? double(arena.packed.peak) / arena.packed.lowerBound
             : 1.0,
         symbolText().c_str());
+    for (const engine::Repeat &repeat : program.repeats)
+      std::printf("  steps %u to %lld run %s times, counted by %s\n",
+                  repeat.first, (long long)repeat.last - 1,
+                  printable(text(repeat.count)).c_str(),
+                  printable(symbols[repeat.symbol].name).c_str());
     return Status::ok();
   }
 
@@ -507,6 +524,12 @@ private:
            {"symbols", sizes},
            {"nodes", names(step.nodes)}});
     }
+    for (const engine::Repeat &repeat : program.repeats)
+      entry["repeats"].push_back(
+          {{"first", repeat.first},
+           {"last", repeat.last},
+           {"symbol", jsonName(symbols[repeat.symbol].name)},
+           {"count", text(repeat.count)}});
     for (size_t i = 0; i < program.buffers.size(); ++i) {
       const engine::Buffer &buffer = program.buffers[i];
       json b = {{"kind", kindName(buffer.kind)},

@@ -1,4 +1,5 @@
 #include "frontends/common/builders/Recurrent.h"
+#include "frontends/common/RepeatedSteps.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -24,16 +25,24 @@ bool charonia::frontend::isRecurrentActivation(llvm::StringRef name) {
       {"sigmoid", "tanh", "relu", "hardsigmoid", "softsign"}, name);
 }
 
+/// Steps that are written out take nothing between them, and the compiler's
+/// time for each.
+static bool isWrittenOut(mlir::AffineExpr steps) {
+  constexpr int64_t most = 512;
+  return graph::constantOf(steps).value_or(most + 1) <= most;
+}
+
 llvm::LogicalResult charonia::frontend::checkSteps(mlir::AffineExpr length,
                                                    int64_t directions,
                                                    Emitter &e) {
   auto steps = graph::constantOf(length);
-  if (steps && (*steps < 1 || *steps > maxSteps))
+  if (steps && *steps < 1)
     return e.fail("sequences of " + Twine(*steps) +
-                  " steps are not supported: 1 to " + Twine(maxSteps) + " are");
+                  " steps are not supported: 1 and more are");
   // A step has about so many operators.
   constexpr int64_t nodesOfStep = 8;
-  return e.writeOut(steps.value_or(1) * directions * nodesOfStep);
+  return e.writeOut((isWrittenOut(length) ? *steps : 1) * directions *
+                    nodesOfStep);
 }
 
 namespace {
@@ -248,24 +257,21 @@ RecurrentStates Recurrence::writeOut(State state, int64_t steps) {
 }
 
 RecurrentStates Recurrence::repeat(const State &state) {
-  mlir::AffineExpr counter = e.getSymbols().addCounter(l.steps);
-  if (!counter) {
-    e.fail("the model has too many sizes that are computed");
+  RepeatedSteps steps(l.steps, e);
+  mlir::AffineExpr counter = steps.counter;
+  if (!counter)
     return {};
-  }
   mlir::AffineExpr place =
       d.isBackward ? graph::simplify(l.steps - 1 - counter) : counter;
-  Values before{e.carried(state.hidden, counter, 0)};
-  if (state.cell)
-    before.push_back(e.carried(state.cell, counter, 1));
-  auto [output, next] =
-      stepAt(place, {before[0], state.cell ? before[1] : Value()});
+  Value hidden = steps.carry(state.hidden),
+        cell = state.cell ? steps.carry(state.cell) : Value();
+  auto [output, next] = stepAt(place, {hidden, cell});
   if (!output)
     return {};
   Values after{next.hidden};
   if (next.cell)
     after.push_back(next.cell);
-  Values results = e.iterate(before, after, output, counter, l.steps, place);
+  Values results = steps.finish(after, output, place);
   return {results.back(), results[0], next.cell ? results[1] : Value()};
 }
 
@@ -278,8 +284,8 @@ RecurrentStates Recurrence::run() {
   State state{start(d.hidden, outputSize()), l.cell == RecurrentCell::Lstm
                                                  ? start(d.cell, l.hidden)
                                                  : Value()};
-  auto steps = graph::constantOf(l.steps);
-  return steps ? writeOut(state, *steps) : repeat(state);
+  return isWrittenOut(l.steps) ? writeOut(state, *graph::constantOf(l.steps))
+                               : repeat(state);
 }
 
 RecurrentStates

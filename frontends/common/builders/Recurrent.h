@@ -1,5 +1,5 @@
 // Recurrent layers: written out step by step, or repeated where their number is
-// open.
+// open or large.
 #ifndef CHARONIA_FRONTENDS_COMMON_BUILDERS_RECURRENT_H
 #define CHARONIA_FRONTENDS_COMMON_BUILDERS_RECURRENT_H
 
@@ -60,8 +60,8 @@ int64_t activationsOf(RecurrentCell cell);
 /// Activations where none are given.
 llvm::SmallVector<std::string> defaultActivations(RecurrentCell cell);
 bool isRecurrentActivation(llvm::StringRef name);
-/// Whether so many steps are not too many to be written out, or may be any
-/// number; each of `directions` counts.
+/// Fails for a length that no layer has, or where the steps of so many
+/// directions are too many to be written out for a whole model.
 llvm::LogicalResult checkSteps(mlir::AffineExpr steps, int64_t directions,
                                Emitter &e);
 /// The states of a direction; null after a failure.

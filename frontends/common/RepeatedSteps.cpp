@@ -1,0 +1,71 @@
+#include "frontends/common/RepeatedSteps.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using mlir::AffineExpr;
+using mlir::Value;
+
+RepeatedSteps::RepeatedSteps(AffineExpr count, Emitter &e)
+    : e(e), count(count), isOutermost(!e.isInSteps()) {
+  if (!isOutermost) {
+    e.fail("steps inside of steps are not supported where the number of both "
+           "is open",
+           "fix a size that says how many they are with --shape");
+    return;
+  }
+  e.setInSteps(true);
+  counter = e.getSymbols().addCounter(count);
+  if (!counter)
+    e.fail("the model has too many sizes that are computed");
+}
+
+RepeatedSteps::~RepeatedSteps() {
+  if (isOutermost)
+    e.setInSteps(false);
+}
+
+Value RepeatedSteps::carry(Value init) {
+  Value state;
+  if (init && counter)
+    state = e.opTo<graph::CarriedOp>(
+        llvm::cast<mlir::RankedTensorType>(init.getType()), {init},
+        {e.map("counter", counter),
+         e.attr("index", static_cast<int64_t>(carried.size()))});
+  carried.push_back(state);
+  return state;
+}
+
+Values RepeatedSteps::finish(llvm::ArrayRef<Value> next,
+                             llvm::ArrayRef<Value> outputs,
+                             llvm::ArrayRef<AffineExpr> places) {
+  Values failed(carried.size() + outputs.size());
+  llvm::SmallVector<mlir::Type> types;
+  for (auto [value, after] : llvm::zip_equal(carried, next)) {
+    if (!value || !after)
+      return failed;
+    if (value.getType() != after.getType()) {
+      e.fail("a step makes " + e.describe(after.getType()) + " of a state of " +
+             e.describe(value.getType()));
+      return failed;
+    }
+    types.push_back(value.getType());
+  }
+  for (Value output : outputs) {
+    if (!output)
+      return failed;
+    Exprs shape = graph::getShape(output);
+    shape.insert(shape.begin(), count);
+    mlir::RankedTensorType stacked = e.type(shape, elementOf(output));
+    if (!stacked)
+      return failed;
+    types.push_back(stacked);
+  }
+  Symbols &symbols = e.getSymbols();
+  auto iterate = graph::IterateOp::create(
+      e.getBuilder(), e.getLocation(), types, carried, next, outputs,
+      symbols.mapTo(counter), symbols.mapTo(count), symbols.mapTo(places));
+  Values results(iterate.getResults());
+  for (Value result : results)
+    e.follow(result);
+  return results;
+}

@@ -1,0 +1,41 @@
+// Steps that are as many as a size says, of which the compiler sees one.
+#ifndef CHARONIA_FRONTENDS_COMMON_REPEATEDSTEPS_H
+#define CHARONIA_FRONTENDS_COMMON_REPEATEDSTEPS_H
+
+#include "frontends/common/Emitter.h"
+
+namespace charonia::frontend {
+
+/// Builds graph.iterate: make one, `carry` the states, build what a step
+/// computes of them and of the parts of tensors at `counter`, `finish`. Steps
+/// inside of steps are refused, as the emitter's failure.
+class RepeatedSteps {
+public:
+  /// For 0 to `count` - 1.
+  RepeatedSteps(mlir::AffineExpr count, Emitter &e);
+  ~RepeatedSteps();
+  RepeatedSteps(const RepeatedSteps &) = delete;
+  RepeatedSteps &operator=(const RepeatedSteps &) = delete;
+
+  /// The size that is a step's number; null after a failure.
+  mlir::AffineExpr counter;
+
+  /// What a step finds of the one before, `init` in the first.
+  mlir::Value carry(mlir::Value init);
+  /// `next` of what is carried is for the step behind. Gives the last of these,
+  /// then the outputs of all steps, each with a first dimension of `count` in
+  /// which this step is element places[i]. Null values after a failure.
+  Values finish(llvm::ArrayRef<mlir::Value> next,
+                llvm::ArrayRef<mlir::Value> outputs,
+                llvm::ArrayRef<mlir::AffineExpr> places);
+
+private:
+  Emitter &e;
+  mlir::AffineExpr count;
+  Values carried;
+  bool isOutermost;
+};
+
+} // namespace charonia::frontend
+
+#endif
