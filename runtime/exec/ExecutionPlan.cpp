@@ -306,9 +306,10 @@ private:
     return planned.grid == 0 ? Status::ok() : planMaps(planned);
   }
 
-  Status planStep(const Step &step) {
+  Status planStep(const Step &step, int64_t time) {
     PlannedStep planned;
     planned.step = &step;
+    planned.time = time;
     CHARONIA_ASSIGN_OR_RETURN(planned.bytes, evaluate(step.bytes));
     size_t first = plan->args.size();
     for (const engine::Argument &arg : step.args) {
@@ -386,7 +387,8 @@ private:
           outside = std::exchange(plan->symbols[stretch.repeat->symbol],
                                   static_cast<int64_t>(time));
         for (size_t i = stretch.first; i < stretch.last; ++i)
-          CHARONIA_RETURN_IF_ERROR(planStep(program.steps[i]));
+          CHARONIA_RETURN_IF_ERROR(
+              planStep(program.steps[i], static_cast<int64_t>(time)));
         if (stretch.repeat)
           plan->symbols[stretch.repeat->symbol] = outside;
       }

@@ -35,6 +35,7 @@ struct PlannedStep {
   uint32_t kernelIndex = 0;                 ///< Launch only.
   int64_t grid = 0;                         ///< Launch only; may be 0.
   uint64_t bytes = 0;                       ///< Copy and fill; may be 0.
+  int64_t time = 0; ///< Of a step that is repeated: how often it ran before.
   std::span<const Location> args;
   std::span<const int64_t> symbols; ///< Launch: sizes that its kernel gets.
   /// Launch: those of its code. The tensors lie in their arguments' buffers and

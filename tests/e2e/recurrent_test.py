@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from simt_orders import in_orders
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
@@ -137,3 +138,20 @@ def test_stages_can_be_dumped_and_resumed(tmp_path):
         second = harness.run_engine(tmp_path / "again.engine", feeds, ["y"], tmp_path / "b")
         np.testing.assert_array_equal(first[0], second[0])
     assert wanted
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_steps_of_a_gpu(tmp_path, target, precision):
+    """In the interpreter: what is carried, what lies among the outputs, sums that instances share."""
+    layer = Layer("LSTM", 40, 12, states=True, lengths=True, direction="bidirectional")
+    layer.save(tmp_path / "m.onnx")
+    engine, dump = tmp_path / "m.engine", tmp_path / "dump"
+    harness.compile_model(tmp_path / "m.onnx", engine, target=target, precision=precision, dump=dump)
+    feeds = layer.feeds(5, 3)
+    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    wanted = session.run(layer.results, feeds)
+    for number, name in enumerate(layer.results):
+        for value in in_orders(engine, feeds, tmp_path, dump, output=name):
+            limit = 1e-5 if precision == "fp32" else 4e-3
+            np.testing.assert_allclose(value, wanted[number], limit, limit)

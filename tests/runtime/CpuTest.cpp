@@ -213,14 +213,12 @@ TEST_F(CpuEngine, StepsAreRepeatedAsOftenAsASizeSays) {
 }
 
 TEST_F(CpuEngine, ALoopThatIsTooLong) {
-  manifest.programs[0].repeats = {{2, 4, 0, ShapeExpr(1 << 19)}};
   auto message = [&] {
     Context c = context();
     auto x = input(1, 1);
     Status set = c.setInput("x", {DType::Float32, {1, 16}, x.data()});
     return set ? c.run().message() : set.message();
   };
-  EXPECT_EQ(message(), "");
   manifest.programs[0].repeats = {{2, 4, 0, ShapeExpr((1 << 19) + 1)}};
   EXPECT_EQ(message(), "a loop of 2 steps runs 524289 times: more than 1048576 "
                        "steps; split the sequence");

@@ -188,6 +188,14 @@ static interpreter::TensorMap convert(const exec::PlannedMap &planned) {
   return result;
 }
 
+/// The loop that a step of the program is in, if any.
+const engine::Repeat *SimtEngine::repeatOf(uint32_t step) const {
+  for (const engine::Repeat &repeat : program->repeats)
+    if (repeat.first <= step && step < repeat.last)
+      return &repeat;
+  return nullptr;
+}
+
 Status SimtEngine::launch(const exec::PlannedStep &step,
                           const exec::ExecutionPlan &plan, uint32_t number,
                           Memory &memory, const SimtOptions &options,
@@ -204,17 +212,24 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
   launch.copies = options.copies;
   // Behind a copy or a fill it could not happen; the kernel does not know.
   launch.overlapsPrevious = step.code->waitsForPrevious;
+  uint32_t index = step.step - program->steps.data();
+  const engine::Repeat *repeat = repeatOf(index);
+  std::vector<int64_t> symbols = plan.symbols;
+  if (repeat)
+    symbols[repeat->symbol] = step.time;
   for (size_t i = 0; i < step.args.size(); ++i) {
     const engine::Argument &argument = step.step->args[i];
     const Buffer &buffer = program->buffers[argument.buffer];
-    CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(plan.symbols));
+    CHARONIA_ASSIGN_OR_RETURN(int64_t size, buffer.size.evaluate(symbols));
     CHARONIA_ASSIGN_OR_RETURN(int64_t offset,
-                              argument.offset.evaluate(plan.symbols));
+                              argument.offset.evaluate(symbols));
     interpreter::Buffer place = memory.resolve(step.args[i], size - offset);
     // The arena is undefined where a buffer's life begins: numbers that are
     // none, so that using them shows.
+    bool isThereAlready =
+        step.time > 0 && repeat && buffer.lastStep >= repeat->last;
     if (buffer.kind == Buffer::Kind::Arena && buffer.alias == engine::noIndex &&
-        buffer.firstStep == number)
+        buffer.firstStep == index && !isThereAlready)
       std::memset(place.data, 0xff, place.bytes);
     launch.buffers.push_back(place);
   }

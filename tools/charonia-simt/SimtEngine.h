@@ -47,6 +47,7 @@ private:
   Result<const interpreter::Kernel *> kernelOf(const exec::PlannedStep &step);
   Status checkKernel(const interpreter::Kernel &kernel,
                      const exec::PlannedStep &step) const;
+  const engine::Repeat *repeatOf(uint32_t step) const;
   Status launch(const exec::PlannedStep &step, const exec::ExecutionPlan &plan,
                 uint32_t number, Memory &memory, const SimtOptions &options,
                 interpreter::Report &report);

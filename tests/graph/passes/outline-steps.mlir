@@ -14,9 +14,9 @@
 // CHECK-LABEL: func private @main.1(
 // CHECK-SAME: %[[STATE:.*]]: tensor<4xf32>, %[[ALL:.*]]: tensor<?x4xf32
 // CHECK: %[[ROW:.*]] = graph.slice %[[ALL]]
+// CHECK: %[[SUM:.*]] = graph.add %[[STATE]]
 // CHECK: %[[W:.*]] = graph.weight "w"
 // CHECK: %[[DOUBLED:.*]] = graph.add %[[W]], %[[W]]
-// CHECK: %[[SUM:.*]] = graph.add
 // CHECK: %[[NEXT:.*]] = graph.mul %[[SUM]], %[[DOUBLED]]
 // CHECK: return %[[NEXT]], %[[SUM]]
 // CHECK-LABEL: func private @main.2(
