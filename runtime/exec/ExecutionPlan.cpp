@@ -344,21 +344,40 @@ private:
     uint64_t times;
   };
 
-  /// What is repeated and what lies between. Fails where all steps together
-  /// are too many.
+  /// What planning a step evaluates, in terms of expressions, and itself.
+  uint64_t termsOf(const Step &step) const {
+    uint64_t terms = 1 + step.bytes.terms().size();
+    for (const engine::Argument &arg : step.args)
+      terms += 1 + arg.offset.terms().size();
+    if (step.kind != Step::Kind::Launch)
+      return terms;
+    const engine::KernelCode &code = variant.kernels[step.kernel];
+    terms += code.grid.terms().size() + code.indexed.terms().size();
+    for (const engine::TensorMap &map : code.maps)
+      for (const auto *sizes : {&map.extents, &map.strides})
+        for (const ShapeExpr &size : *sizes)
+          terms += size.terms().size();
+    return terms + step.symbols.size();
+  }
+
+  /// What is repeated and what lies between. Fails where all times of a repeat
+  /// are too many steps, or too much to evaluate.
   Result<std::vector<Stretch>> stretches() const {
-    constexpr uint64_t mostSteps = uint64_t(1) << 20;
+    constexpr uint64_t mostSteps = uint64_t(1) << 20, mostTerms = uint64_t(1)
+                                                                  << 28;
     std::vector<Stretch> found;
     size_t next = 0;
     for (const engine::Repeat &repeat : program.repeats) {
       CHARONIA_ASSIGN_OR_RETURN(uint64_t times, evaluate(repeat.count));
-      if (uint64_t inside = repeat.last - repeat.first;
-          inside && times > mostSteps / inside)
+      uint64_t inside = repeat.last - repeat.first, terms = 0;
+      for (size_t i = repeat.first; i < repeat.last; ++i)
+        terms += termsOf(program.steps[i]);
+      if (inside && (times > mostSteps / inside || times > mostTerms / terms))
         return Status(StatusCode::OutOfRange,
                       "a loop of " + std::to_string(inside) + " steps runs " +
                           std::to_string(times) + " times: more than " +
                           std::to_string(mostSteps) +
-                          " steps; split the sequence");
+                          " steps, or too much to plan; split the sequence");
       found.push_back({next, repeat.first, nullptr, 1});
       found.push_back({repeat.first, repeat.last, &repeat, times});
       next = repeat.last;

@@ -221,7 +221,7 @@ TEST_F(CpuEngine, ALoopThatIsTooLong) {
   };
   manifest.programs[0].repeats = {{2, 4, 0, ShapeExpr((1 << 19) + 1)}};
   EXPECT_EQ(message(), "a loop of 2 steps runs 524289 times: more than 1048576 "
-                       "steps; split the sequence");
+                       "steps, or too much to plan; split the sequence");
   manifest.programs[0].repeats = {{2, 4, 0, ShapeExpr(-1)}};
   EXPECT_EQ(message(),
             "the engine's program does not fit this shape: the size -1 is "
