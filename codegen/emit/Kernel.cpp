@@ -616,7 +616,7 @@ private:
                         })));
   }
 
-  /// Whether what is written is a tile of a rest, of one dimension. What a
+  /// Whether what is written is a tile of a rest. What a
   /// product has of its rows is its own to look at.
   bool isRowOfRest(unsigned group) {
     auto ops = kernel.getBody().front().getOps<graph::GraphOpInterface>();
@@ -810,8 +810,9 @@ FailureOr<func::FuncOp> emit::emitKernel(graph::KernelOp kernel,
     OpBuilder inner = OpBuilder::atBlockEnd(module->getBody());
     FailureOr<func::FuncOp> side =
         emitOneBody(ofFew, chooseSchedule(ofFew, target), target, inner);
+    // Without it such sizes take the body of all others.
     if (failed(side))
-      return failure();
+      continue;
     addBody(*function, *side, kernel, body);
   }
   return function;

@@ -49,9 +49,9 @@ static SmallVector<ShortBody> bodiesOf(graph::KernelOp kernel,
     return {};
   SmallVector<ShortBody> bodies{{*symbol, least, /*isOnly=*/true}};
   int64_t most = least;
-  while (!isSide && most + divisor < range.high &&
-         isUpTo(most + divisor, longest))
-    most += divisor;
+  for (int64_t more = 1; more < longest && !isSide; ++more)
+    if (most + divisor < range.high && isUpTo(most + divisor, longest))
+      most += divisor;
   if (most > least)
     bodies.push_back({*symbol, most});
   return bodies;
@@ -64,7 +64,9 @@ SmallVector<ShortBody> emit::shortBodiesOf(graph::KernelOp kernel,
       !llvm::is_contained(schedule.axes, schedule.groups.size() - 1))
     return {};
   KernelShape shape = inspect(kernel, target);
-  if (shape.role != graph::OpRole::Pointwise)
+  // Each is the kernel's code once more.
+  constexpr int64_t longestCode = 64;
+  if (shape.role != graph::OpRole::Pointwise || shape.code > longestCode)
     return {};
   SmallVector<ShortBody> bodies;
   for (unsigned axis : llvm::reverse(schedule.axes)) {

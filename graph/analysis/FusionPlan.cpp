@@ -27,6 +27,8 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
                        FusionLimits limits)
     : block(block), limits(limits) {
   optimum = getOptimum(symbols);
+  for (const Symbol &symbol : symbols)
+    divisors.push_back(std::max<int64_t>(symbol.divisor, 1));
   classify();
   forceReturned();
   forceTangledViews();

@@ -138,8 +138,11 @@ private:
   void forceJoinedParts();
   void storeCutRuns(mlir::Value value, int64_t row);
   bool cutsRun(GraphOpInterface op, int64_t row) const;
-  llvm::SmallVector<std::optional<int64_t>> stepsOf(GraphOpInterface op,
-                                                    unsigned operand) const;
+  bool cutsRun(GraphOpInterface op, int64_t row,
+               llvm::ArrayRef<int64_t> values) const;
+  llvm::SmallVector<std::optional<int64_t>>
+  stepsOf(GraphOpInterface op, unsigned operand,
+          llvm::ArrayRef<int64_t> values) const;
   void inlineWidening();
   void keepRows(llvm::ArrayRef<mlir::Operation *> choosers);
   bool crossesColumns(mlir::OpOperand &operand,
@@ -203,10 +206,11 @@ private:
   /// At the optimal values of the shape symbols.
   int64_t elementsOf(mlir::Value value) const;
   int64_t elementsOf(llvm::ArrayRef<mlir::AffineExpr> shape) const;
-  llvm::SmallVector<int64_t> sizesOf(mlir::Value value) const;
+  llvm::SmallVector<int64_t> sizesOf(mlir::Value value,
+                                     llvm::ArrayRef<int64_t> at) const;
 
   mlir::Block &block;
-  llvm::SmallVector<int64_t> optimum;
+  llvm::SmallVector<int64_t> optimum, divisors; ///< Of symbols.
   FusionLimits limits;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
   /// Groups with operators in front of a position and at or behind it.

@@ -7,10 +7,11 @@ using namespace mlir;
 
 namespace charonia::graph {
 
-SmallVector<int64_t> FusionPlan::sizesOf(Value value) const {
+SmallVector<int64_t> FusionPlan::sizesOf(Value value,
+                                         ArrayRef<int64_t> at) const {
   SmallVector<int64_t> sizes;
   for (AffineExpr extent : getShape(value))
-    sizes.push_back(elementsOf({extent}));
+    sizes.push_back(evaluate(extent, at).value_or(1));
   return sizes;
 }
 
@@ -25,36 +26,37 @@ static SmallVector<int64_t> stridesOf(ArrayRef<int64_t> sizes) {
 
 /// Steps in the memory that an operator, through inlined views, takes an
 /// operand from, between neighbours along each dimension of its result.
-/// Nothing: they differ from place to place.
+/// Nothing: they differ from place to place. `values` are those of symbols.
 SmallVector<std::optional<int64_t>>
-FusionPlan::stepsOf(GraphOpInterface op, unsigned operand) const {
-  SmallVector<int64_t> sizes = sizesOf(op->getResult(0));
+FusionPlan::stepsOf(GraphOpInterface op, unsigned operand,
+                    ArrayRef<int64_t> values) const {
+  SmallVector<int64_t> sizes = sizesOf(op->getResult(0), values);
   MLIRContext *context = op->getContext();
   // Sizes as numbers: products of them would not be compared otherwise.
   Exprs extents, symbols;
   for (int64_t size : sizes)
     extents.push_back(getAffineConstantExpr(size, context));
-  for (int64_t size : optimum)
+  for (int64_t size : values)
     symbols.push_back(getAffineConstantExpr(size, context));
-  auto atOptimum = [&](AffineMap map) {
+  auto atValues = [&](AffineMap map) {
     symbols.resize(std::max<size_t>(symbols.size(), map.getNumSymbols()),
                    getAffineConstantExpr(1, context));
     return map.replaceDimsAndSymbols(
         {}, ArrayRef(symbols).take_front(map.getNumSymbols()), map.getNumDims(),
         0);
   };
-  AffineMap map = atOptimum(op.getOperandMap(operand));
+  AffineMap map = atValues(op.getOperandMap(operand));
   Value memory = op->getOperand(operand);
   while (auto view = memory.getDefiningOp<GraphOpInterface>()) {
     if (!inlined.contains(view) || view.getRole() != OpRole::View ||
         isSameBytes(view))
       break;
-    map = composeMaps(atOptimum(view.getOperandMap(0)), map, extents);
+    map = composeMaps(atValues(view.getOperandMap(0)), map, extents);
     memory = view->getOperand(0);
   }
   AffineExpr place = getAffineConstantExpr(0, context);
   for (auto [e, stride] :
-       llvm::zip_equal(map.getResults(), stridesOf(sizesOf(memory))))
+       llvm::zip_equal(map.getResults(), stridesOf(sizesOf(memory, values))))
     place = place + e * stride;
   Sum sum(
       simplify(AffineMap::get(sizes.size(), 0, place), extents).getResult(0));
@@ -68,10 +70,13 @@ FusionPlan::stepsOf(GraphOpInterface op, unsigned operand) const {
 /// lie in what it takes them from in pieces which vectors don't divide: places
 /// of elements are then divided by the length of a piece, and lanes picked one
 /// by one.
-bool FusionPlan::cutsRun(GraphOpInterface op, int64_t row) const {
+/// `values` are those of symbols.
+bool FusionPlan::cutsRun(GraphOpInterface op, int64_t row,
+                         ArrayRef<int64_t> values) const {
   Value result = op->getResult(0);
   Exprs shape = getShape(result);
-  SmallVector<int64_t> sizes = sizesOf(result), own = stridesOf(sizes);
+  SmallVector<int64_t> sizes = sizesOf(result, optimum),
+                       own = stridesOf(sizesOf(result, values));
   auto cuts = [&](ArrayRef<std::optional<int64_t>> steps) {
     AffineExpr piece = getAffineConstantExpr(1, op->getContext());
     int64_t elements = 1;
@@ -95,14 +100,23 @@ bool FusionPlan::cutsRun(GraphOpInterface op, int64_t row) const {
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     SmallVector<std::optional<int64_t>> steps;
     if (isView || (role == OpRole::Pointwise && getShape(operand) != shape))
-      steps = stepsOf(op, i);
+      steps = stepsOf(op, i, values);
     else if (role == OpRole::Indexing)
       // Parts of what it reads lie as in the result, but for their extents.
-      llvm::append_range(steps, stridesOf(sizesOf(operand)));
+      llvm::append_range(steps, stridesOf(sizesOf(operand, values)));
     if (steps.size() == sizes.size() && cuts(steps))
       return true;
   }
   return false;
+}
+
+/// The same at any sizes: what is one run where an even size is cut by 2, or
+/// where the smaller of two sizes is one of them, is none elsewhere.
+bool FusionPlan::cutsRun(GraphOpInterface op, int64_t row) const {
+  SmallVector<int64_t> elsewhere(optimum);
+  for (auto [i, size] : llvm::enumerate(elsewhere))
+    size += divisors[i] * (2 * int64_t(i) + 3);
+  return cutsRun(op, row, optimum) || cutsRun(op, row, elsewhere);
 }
 
 /// Stores what is cut out of runs of memory, where rows are computed of it
@@ -150,7 +164,7 @@ void FusionPlan::forceRuns() {
         reader.getRole() != OpRole::RowNormalization)
       continue;
     SmallVector<int64_t> axes = reader.getReductionAxes(),
-                         sizes = sizesOf(op.getOperand(0));
+                         sizes = sizesOf(op.getOperand(0), optimum);
     Exprs shape = getShape(op.getOperand(0));
     int64_t row = 1;
     bool isRun = true, ended = false;

@@ -124,13 +124,15 @@ MOST = {
 
 @pytest.mark.parametrize("name", MOST)
 def test_slices_of_at_most(tmp_path, name):
-    """More elements than some are the most that is taken, of which there may be fewer."""
+    """Where a range says that there may be fewer elements than are taken, bounds are clamped."""
     bounds, reference = MOST[name]
     weights = {"b": np.array(bounds[:1]), "e": np.array(bounds[1:]), "a": np.array([1])}
     nodes = [helper.make_node("Slice", ["x", "b", "e", "a"], ["cut"]), node("Exp", ["cut"], "y")]
     case = Case(nodes, {"x": ["n", "s"]}, None, [], [], "", weights)
     kinds = build(case, tmp_path / "m.onnx")
-    done = harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    done = harness.compile_model(
+        tmp_path / "m.onnx", tmp_path / "m.engine", extra=["--shape", "x=?x1..64..500"]
+    )
     assert "note:" not in done.stderr
     for size in (1, 19, 20, 39, 40, 41, 61, 300):
         folder = tmp_path / str(size)
@@ -147,7 +149,9 @@ def test_what_is_at_most_a_constant_and_has_to_be_that(tmp_path):
     nodes = [helper.make_node("Slice", ["x", "b", "e", "a"], ["cut"]), node("MatMul", ["cut", "w"], "y")]
     case = Case(nodes, {"x": ["n", "s"]}, None, [], [], "", weights)
     kinds = build(case, tmp_path / "m.onnx")
-    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    harness.compile_model(
+        tmp_path / "m.onnx", tmp_path / "m.engine", extra=["--shape", "x=?x1..64..500"]
+    )
     assert run(tmp_path / "m.engine", tmp_path / "good", random_inputs(kinds, [(3, 41)])).kind == "ok"
     result = run(tmp_path / "m.engine", tmp_path / "bad", random_inputs(kinds, [(3, 39)]))
     assert "x is float32 [n = 3, s = 39]: 40 must equal min(40, s) = 39" in result.stderr

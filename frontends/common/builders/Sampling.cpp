@@ -508,13 +508,9 @@ Value charonia::frontend::buildRoiAlign(Value x, Value rois, Value batches,
     for (Tap &tap : axis)
       tap.index = e.broadcast(tap.index, places);
   // Each region's rows are those of its image, none of which are copied.
-  Value rows = rowsOf(x, e);
-  if (rows && shape[0] == one)
-    rows = e.reshape(rows, {graph::getShape(rows)[1], shape[1]});
-  else
-    rows = e.op<graph::GatherOp>(
-        {rows, e.cast(batches, e.getBuilder().getI64Type())},
-        e.attr("axis", int64_t(0)));
+  Value rows = e.op<graph::GatherOp>(
+      {rowsOf(x, e), e.cast(batches, e.getBuilder().getI64Type())},
+      e.attr("axis", int64_t(0)));
   Value samples = combine(rows, llvm::ArrayRef(shape).drop_front(2), taps,
                           elementOf(wide), g.largest, e);
   Value pooled = g.largest

@@ -76,7 +76,7 @@ private:
         return first;
       if (symbols.isAtLeast(end, first))
         return end;
-      if (mayAssume(end) && !mayCutNothing(size - end) &&
+      if (mayAssume(end) &&
           symbols.assumeAtLeast(end, first,
                                 "so that a slice starts inside its tensor"))
         return end;
@@ -86,19 +86,13 @@ private:
       return last;
     if (symbols.isAtLeast(last, end))
       return end;
-    if (mayAssume(end) && !mayCutNothing(end) &&
+    if (mayAssume(end) &&
         symbols.assumeAtLeast(last, end,
                               "so that a slice ends inside its tensor"))
       return end;
     return defined(largerOf(symbols, end, last, false), end, last);
   }
 
-  /// Whether what a slice leaves may be meant for the most that is taken: of
-  /// more than some elements tensors may well have fewer.
-  static bool mayCutNothing(AffineExpr left) {
-    constexpr int64_t few = 16;
-    return graph::constantOf(graph::simplify(left)).value_or(0) > few;
-  }
   /// Whether a bound may be assumed to lie inside. Where it is computed, or the
   /// dimension is, it is clamped when shapes are bound.
   bool mayAssume(AffineExpr bound) {

@@ -45,11 +45,11 @@ llvm::LogicalResult charonia::frontend::padSame(Window &w, bool upper,
       continue;
     }
     // Where windows are apart, nothing may be in front and the end is cut.
-    constexpr int64_t mostSteps = 64;
-    if (reach < stride && reach > mostSteps)
+    constexpr int64_t mostApart = 64;
+    if (reach < stride && reach > mostApart)
       return e.fail("padding that keeps the size needs a size that is known "
-                    "where the stride is over the kernel's size of more than " +
-                        llvm::Twine(mostSteps),
+                    "where windows of more than " +
+                        llvm::Twine(mostApart) + " elements are apart",
                     "fix that size with --shape");
     explicitly = true;
     lows[w.firstSpatial() + i] =
@@ -98,10 +98,10 @@ llvm::LogicalResult charonia::frontend::fitWindow(const Window &w, Emitter &e) {
   return llvm::success();
 }
 
-/// Of the windows along spatial dimension `i` of an input that is padded: which
-/// share of its elements is inside of what was padded, along that dimension of
+/// Of the windows along spatial dimension `i` of an input that is padded: how
+/// many elements are inside of what was padded, int64, along that dimension of
 /// the result's `shape`.
-static Value shareInside(const Window &w, size_t i, const Exprs &shape,
+static Value countInside(const Window &w, size_t i, const Exprs &shape,
                          Emitter &e) {
   mlir::Type i64 = e.getBuilder().getI64Type();
   unsigned d = w.firstSpatial() + i;
@@ -118,25 +118,27 @@ static Value shareInside(const Window &w, size_t i, const Exprs &shape,
     return e.min(reached, number(w.kernel[i]));
   };
   AffineExpr low = graph::simplify(w.padded[i].low + w.pads[i]);
-  Value inside =
-      e.sub(countTo(graph::simplify(low + w.padded[i].size)), countTo(low));
-  mlir::Type element = elementOf(w.input);
-  return e.div(e.cast(inside, element), e.scalar(w.kernel[i], element));
+  return e.sub(countTo(graph::simplify(low + w.padded[i].size)), countTo(low));
 }
 
 /// The average without padding that depends on open sizes, which no pool can
-/// leave out: that with zeros in its place, divided by what share is inside.
+/// leave out: the sum with zeros in its place, divided once by the number of
+/// elements that are inside.
 static Value averageInside(const Window &w, Emitter &e) {
-  Value sum = buildPool(graph::PoolKind::average, w, /*countPadding=*/true, e);
+  Window wide = w;
+  wide.input = e.widen(w.input);
+  Value sum = wide.input ? buildPool(graph::PoolKind::sum, wide,
+                                     /*countPadding=*/false, e)
+                         : Value();
   if (!sum)
     return {};
   Exprs shape = graph::getShape(sum);
-  Value share;
+  Value count;
   for (size_t i = 0; i < w.kernel.size(); ++i) {
-    Value along = shareInside(w, i, shape, e);
-    share = share ? e.mul(share, along) : along;
+    Value along = countInside(w, i, shape, e);
+    count = count ? e.mul(count, along) : along;
   }
-  return e.div(sum, share);
+  return e.cast(e.div(sum, e.cast(count, elementOf(sum))), elementOf(w.input));
 }
 
 Value charonia::frontend::buildPool(graph::PoolKind kind, const Window &w,

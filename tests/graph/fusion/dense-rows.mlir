@@ -382,6 +382,22 @@ module attributes {graph.symbols = [{name = "h", min = 4, opt = 64, max = 512, d
 
 // -----
 
+// Each second element is a run of equal steps where the width is even, as it is at the sizes to optimize for.
+// CHECK-LABEL: @open_steps
+// CHECK: graph.kernel "slice"
+// CHECK: graph.kernel "normalize"
+// CHECK-NOT: graph.slice
+// CHECK: return
+module attributes {graph.symbols = [{name = "h", min = 4, opt = 64, max = 512, divisor = 1}, {name = "w", min = 4, opt = 64, max = 512, divisor = 1}]} {
+  func.func @open_steps(%x: tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1)>>) -> tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, (s1 + 1) floordiv 2)>> {
+    %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 0, 0)>, steps = array<i64: 1, 1, 1, 2>} : (tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, s1)>>) -> tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, (s1 + 1) floordiv 2)>>
+    %1 = graph.normalize %0 {axes = array<i64: 2, 3>, epsilon = 1.0e-5 : f64} : (tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, (s1 + 1) floordiv 2)>>) -> tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, (s1 + 1) floordiv 2)>>
+    return %1 : tensor<1x32x?x?xf32, affine_map<()[s0, s1] -> (1, 32, s0, (s1 + 1) floordiv 2)>>
+  }
+}
+
+// -----
+
 // CHECK-LABEL: @open_but_few
 // CHECK-NOT: graph.kernel "slice"
 // CHECK: graph.kernel "normalize"
