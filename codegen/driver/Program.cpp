@@ -16,10 +16,6 @@ namespace {
 
 constexpr uint64_t weightAlignment = 256;
 
-uint32_t bufferAlignment(DeviceKind device) {
-  return device == DeviceKind::Cpu ? 64 : 256;
-}
-
 /// What kernels assume of the addresses they get. On a GPU it is their widest
 /// access; on a CPU vectors may lie anywhere.
 int64_t argumentAlignment(DeviceKind device) {
@@ -318,13 +314,15 @@ private:
     uint32_t buffer = addBuffer(isOutput ? engine::Buffer::Kind::Output
                                          : engine::Buffer::Kind::Arena,
                                 result, std::move(name));
-    if (!isOutput)
-      return buffer;
-    program().buffers[buffer].index = output->second;
-    if (auto given = function.getResultAttrOfType<StringAttr>(output->second,
-                                                              "graph.name"))
-      program().buffers[buffer].name = given.str();
+    if (isOutput)
+      nameOutput(buffer, output->second);
     return buffer;
+  }
+  void nameOutput(uint32_t buffer, uint32_t output) {
+    program().buffers[buffer].index = output;
+    if (auto given =
+            function.getResultAttrOfType<StringAttr>(output, "graph.name"))
+      program().buffers[buffer].name = given.str();
   }
 
   void addLaunch(graph::KernelOp kernel) {
@@ -419,24 +417,10 @@ private:
       auto written = outputs.find(root(value));
       if (written != outputs.end() && written->second == i)
         continue;
-      uint32_t source = bufferOf(value), step = program().steps.size();
-      engine::Buffer output;
-      output.kind = engine::Buffer::Kind::Output;
-      if (auto name = function.getResultAttrOfType<StringAttr>(i, "graph.name"))
-        output.name = name.str();
-      output.index = i;
-      output.size = sizeInBytes(value.getType());
-      output.alignment = bufferAlignment(program().device);
-      output.firstStep = engine::noIndex;
-      program().buffers.push_back(output);
-      uint32_t destination = program().buffers.size() - 1;
-      touch(destination, step);
-      touch(source, step);
-      engine::Step copy;
-      copy.kind = engine::Step::Kind::Copy;
-      copy.args = {{destination, 0}, {source, 0}};
-      copy.bytes = output.size;
-      program().steps.push_back(std::move(copy));
+      uint32_t output =
+          addBuffer(engine::Buffer::Kind::Output, value.getType(), "");
+      nameOutput(output, i);
+      addCopy(output, 0, value);
     }
   }
 
@@ -488,150 +472,6 @@ ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
        graph::getComputing(function->getParentOfType<ModuleOp>()))
     passRuns(computing, argumentAlignment(device));
   return ProgramBuilder(function, device, kernels).run();
-}
-
-LogicalResult checkIndependent(const engine::Program &program,
-                               ArrayRef<CompiledKernel> kernels,
-                               Location location) {
-  for (const engine::Step &step : program.steps) {
-    if (step.kind != engine::Step::Kind::Launch)
-      continue;
-    for (unsigned i : kernels[step.kernel].independent) {
-      const engine::Buffer &buffer = program.buffers[step.args[i].buffer];
-      if (buffer.kind != engine::Buffer::Kind::Weight)
-        return emitError(location)
-               << "kernel '" << program.kernels[step.kernel].name
-               << "' reads its argument " << i
-               << " without waiting for the kernels before it, but '"
-               << buffer.name
-               << "', which a launch passes there, is no weight: this is a "
-                  "mistake of the compiler, please report it";
-    }
-  }
-  return success();
-}
-
-/// An expression over the symbols of a launch's kernel, over the signature's.
-static AffineExpr inSignature(AffineExpr expr, const engine::Step &launch) {
-  graph::Exprs symbols;
-  for (uint32_t symbol : launch.symbols)
-    symbols.push_back(getAffineSymbolExpr(symbol, expr.getContext()));
-  return expr.replaceSymbols(symbols);
-}
-
-void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
-  constexpr int64_t counterBytes = 4;
-  if (llvm::none_of(program.steps, [&](const engine::Step &step) {
-        return step.kind == engine::Step::Kind::Launch &&
-               kernels[step.kernel].scratch;
-      }))
-    return;
-  auto add = [&](std::string name, ShapeExpr size, uint32_t first,
-                 uint32_t last) -> uint32_t {
-    engine::Buffer buffer;
-    buffer.name = std::move(name);
-    buffer.size = std::move(size);
-    buffer.alignment = bufferAlignment(program.device);
-    buffer.firstStep = first;
-    buffer.lastStep = last;
-    program.buffers.push_back(buffer);
-    return program.buffers.size() - 1;
-  };
-  for (engine::Buffer &buffer : program.buffers) {
-    if (buffer.kind != engine::Buffer::Kind::Input &&
-        buffer.kind != engine::Buffer::Kind::Weight)
-      ++buffer.firstStep;
-    ++buffer.lastStep;
-  }
-  for (engine::Repeat &repeat : program.repeats)
-    ++repeat.first, ++repeat.last;
-  program.steps.insert(program.steps.begin(), engine::Step());
-  uint32_t counters = add("counters", 0, 0, 0);
-  // Simplified, so that equal counts of many launches are one term.
-  AffineExpr bytes;
-  for (const auto &[i, step] : llvm::enumerate(program.steps)) {
-    if (i == 0 || step.kind != engine::Step::Kind::Launch ||
-        !kernels[step.kernel].scratch)
-      continue;
-    const CompiledKernel &kernel = kernels[step.kernel];
-    step.args.push_back(
-        {add("scratch", toShapeExpr(inSignature(kernel.scratch, step)), i, i),
-         0});
-    AffineExpr own = inSignature(kernel.counters, step) * counterBytes;
-    step.args.push_back({counters, bytes ? toShapeExpr(bytes) : ShapeExpr(0)});
-    bytes = graph::simplify(bytes ? bytes + own : own);
-    program.buffers[counters].lastStep = i;
-  }
-  program.buffers[counters].size = toShapeExpr(bytes);
-  engine::Step &clear = program.steps.front();
-  clear.kind = engine::Step::Kind::Fill;
-  clear.args = {{counters, 0}};
-  clear.bytes = program.buffers[counters].size;
-  clear.patternSize = counterBytes;
-}
-
-engine::Variant
-makeVariant(const Backend &backend, const engine::Program &program,
-            ArrayRef<CompiledKernel> kernels,
-            llvm::function_ref<engine::Range(ArrayRef<char>)> addImage,
-            llvm::function_ref<engine::Range(StringRef)> addText) {
-  // Instances that are worth a thread's while: some tens of microseconds of
-  // work.
-  constexpr int64_t grainOperations = 1 << 17;
-  engine::Variant variant;
-  variant.arch = backend.arch();
-  for (const auto &[i, compiled] : llvm::enumerate(kernels)) {
-    const KernelBinary &binary = compiled.binary;
-    engine::CodeModule module;
-    if (!binary.image.empty())
-      module.image = addImage(binary.image);
-    if (!binary.ptx.empty())
-      module.ptx = addText(binary.ptx);
-    if (!binary.cubin.empty())
-      module.cubin = addImage(binary.cubin);
-    engine::KernelCode code;
-    code.module = variant.modules.size();
-    code.entry = binary.entry;
-    code.entryOffset = binary.entryOffset;
-    code.grid = binary.instances
-                    ? toShapeExpr(getAffineConstantExpr(
-                          binary.instances, compiled.grid.getContext()))
-                    : toShapeExpr(compiled.grid);
-    for (AffineExpr count : compiled.indexed)
-      code.indexed = code.indexed == ShapeExpr()
-                         ? toShapeExpr(count)
-                         : max(code.indexed, toShapeExpr(count));
-    code.blockThreads = binary.blockThreads;
-    code.clusterSize = binary.clusterSize;
-    code.waitsForPrevious = binary.waitsForPrevious;
-    code.maps = binary.maps;
-    code.sharedBytes = binary.sharedBytes;
-    code.scratchBytes = binary.scratchBytes;
-    code.registers = binary.registers;
-    code.spillBytes = binary.spillBytes;
-    code.operations = compiled.work.operations;
-    code.accessedBytes = compiled.work.bytes;
-    code.neededOperations = compiled.needed.operations;
-    code.neededBytes = compiled.needed.bytes;
-    if (backend.device() == DeviceKind::Cpu) {
-      std::span<const int64_t> symbols(compiled.sizes.data(),
-                                       compiled.sizes.size());
-      int64_t work = 0, instances = 0;
-      if (auto flops = program.kernels[i].flops.evaluate(symbols))
-        work = *flops;
-      if (auto bytes = program.kernels[i].bytes.evaluate(symbols))
-        work = std::max(work, *bytes);
-      if (auto grid = code.grid.evaluate(symbols))
-        instances = *grid;
-      if (work > 0 && instances > 0)
-        code.grain = std::clamp<int64_t>(
-            grainOperations / std::max<int64_t>(1, work / instances), 1,
-            std::max<int64_t>(1, instances));
-    }
-    variant.modules.push_back(module);
-    variant.kernels.push_back(std::move(code));
-  }
-  return variant;
 }
 
 } // namespace charonia::driver

@@ -21,6 +21,11 @@ struct ProgramLayout {
   uint64_t weightBytes = 0;
 };
 
+/// Of buffers in the arena and of those that callers give.
+inline uint32_t bufferAlignment(DeviceKind device) {
+  return device == DeviceKind::Cpu ? 64 : 256;
+}
+
 /// Lays out `function`, which verify-kernels accepts. Adds its kernels to
 /// `kernels`; kernel i of the program is kernel i of the set.
 ProgramLayout layOutProgram(mlir::func::FuncOp function, DeviceKind device,
