@@ -137,6 +137,7 @@ private:
   void forceRuns();
   void forceJoinedParts();
   void storeCutRuns(mlir::Value value, int64_t row);
+  bool joinsDims(mlir::Value value) const;
   bool cutsRun(GraphOpInterface op, int64_t row) const;
   bool cutsRun(GraphOpInterface op, int64_t row,
                llvm::ArrayRef<int64_t> values) const;

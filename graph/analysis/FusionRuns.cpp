@@ -154,14 +154,31 @@ void FusionPlan::storeCutRuns(Value value, int64_t row) {
   dense.insert(stored);
 }
 
+/// Whether dimensions of what a view without moves shows are one in `value`.
+bool FusionPlan::joinsDims(Value value) const {
+  while (auto view = value.getDefiningOp<GraphOpInterface>()) {
+    if (!inlined.contains(view) || !isSameBytes(view))
+      return false;
+    if (getShape(value).size() < getShape(view->getOperand(0)).size())
+      return true;
+    value = view->getOperand(0);
+  }
+  return false;
+}
+
 /// A normalization whose rows are runs of memory walks each row as one run, and
-/// does so more than once, unless registers hold it.
+/// does so more than once, unless registers hold it. So does a reduction along
+/// dimensions that are joined, as where a normalization was written out.
 void FusionPlan::forceRuns() {
   constexpr int64_t fewElements = 1 << 12, mostVectors = 8;
   for (Operation &op : block.without_terminator()) {
     auto reader = dyn_cast<GraphOpInterface>(&op);
-    if (!reader || !groupOf(&op) ||
-        reader.getRole() != OpRole::RowNormalization)
+    if (!reader || !groupOf(&op))
+      continue;
+    bool walksRuns =
+        reader.getRole() == OpRole::RowNormalization ||
+        (reader.getRole() == OpRole::Reduction && joinsDims(op.getOperand(0)));
+    if (!walksRuns)
       continue;
     SmallVector<int64_t> axes = reader.getReductionAxes(),
                          sizes = sizesOf(op.getOperand(0), optimum);

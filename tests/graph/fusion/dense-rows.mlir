@@ -382,6 +382,23 @@ module attributes {graph.symbols = [{name = "h", min = 4, opt = 64, max = 512, d
 
 // -----
 
+// A reduction whose rows join what is cut, as normalizations of groups are written out: the pieces are stored side by side.
+// CHECK-LABEL: @joined_rows
+// CHECK: graph.kernel "slice"
+// CHECK: graph.kernel "reduce"
+// CHECK-NOT: graph.slice
+// CHECK: return
+module attributes {graph.symbols = [{name = "h", min = 4, opt = 64, max = 512, divisor = 1}, {name = "w", min = 4, opt = 64, max = 512, divisor = 1}]} {
+  func.func @joined_rows(%x: tensor<8x?x?xf32, affine_map<()[s0, s1] -> (8, s0, s1)>>) -> tensor<2xf32> {
+    %0 = graph.slice %x {starts = affine_map<() -> (0, 0, 3)>, steps = array<i64: 1, 1, 1>} : (tensor<8x?x?xf32, affine_map<()[s0, s1] -> (8, s0, s1)>>) -> tensor<8x?x?xf32, affine_map<()[s0, s1] -> (8, s0, s1 - 3)>>
+    %1 = graph.reshape %0 : (tensor<8x?x?xf32, affine_map<()[s0, s1] -> (8, s0, s1 - 3)>>) -> tensor<2x?xf32, affine_map<()[s0, s1] -> (2, s0 * s1 * 4 - s0 * 12)>>
+    %2 = graph.reduce sum %1 {axes = array<i64: 1>} : (tensor<2x?xf32, affine_map<()[s0, s1] -> (2, s0 * s1 * 4 - s0 * 12)>>) -> tensor<2xf32>
+    return %2 : tensor<2xf32>
+  }
+}
+
+// -----
+
 // Each second element is a run of equal steps where the width is even, as it is at the sizes to optimize for.
 // CHECK-LABEL: @open_steps
 // CHECK: graph.kernel "slice"
