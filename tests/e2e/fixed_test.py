@@ -324,3 +324,19 @@ def test_places_of_a_maximum_that_is_too_large(tmp_path):
     path = save(tmp_path / "m.onnx", [node], {"x": ("float32", [1, 1, 2**31, 2**31])}, ["y", "places"])
     result = harness.invoke("compile", path, "-o", tmp_path / "m.engine")
     assert result.code == 1 and "a tensor is too large" in result.stderr
+
+
+@pytest.mark.parametrize("images", [1, 2])
+def test_regions_of_images_that_do_not_exist(tmp_path, images):
+    """What such an index names reads 0 (docs/importing.md), also where there is just one image."""
+    node = onnx.helper.make_node("RoiAlign", ["x", "rois", "batch"], ["y"], output_height=2, output_width=2, sampling_ratio=2)
+    inputs = {"x": ("float32", [images, 3, 9, 9]), "rois": ("float32", [3, 4]), "batch": ("int64", [3])}
+    path = save(tmp_path / "m.onnx", [node], inputs, ["y"])
+    harness.compile_model(path, tmp_path / "m.engine")
+    feeds = {
+        "x": np.ones((images, 3, 9, 9), np.float32), "batch": np.array([0, 3, images - 1]),
+        "rois": np.tile(np.array([1, 1, 6, 6], np.float32), (3, 1)),
+    }  # fmt: skip
+    (y,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path)
+    np.testing.assert_allclose(y[[0, 2]], 1, 1e-6)
+    np.testing.assert_array_equal(y[1], 0)
