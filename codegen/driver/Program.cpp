@@ -264,7 +264,7 @@ private:
       if (from.root != to.root)
         addCopy(bufferOf(to.root), to.offset, values[i]);
     }
-    SmallVector<std::pair<unsigned, uint32_t>> kept;
+    llvm::SmallDenseMap<unsigned, uint32_t, 4> kept;
     for (unsigned i = 0; i < carried; ++i) {
       auto state = dyn_cast<BlockArgument>(root(values[i]));
       if (!state || state.getOwner() != &body ||
@@ -273,13 +273,12 @@ private:
       uint32_t buffer =
           addBuffer(engine::Buffer::Kind::Arena, values[i].getType(), "");
       addCopy(buffer, 0, values[i]);
-      kept.emplace_back(i, buffer);
+      kept[i] = buffer;
     }
     for (unsigned i = 0; i < carried; ++i) {
       uint32_t state = numbers.lookup(body.getArgument(i));
-      auto moved = llvm::find_if(kept, [&](auto &k) { return k.first == i; });
-      if (moved != kept.end())
-        addCopy(state, 0, moved->second, 0);
+      if (auto moved = kept.find(i); moved != kept.end())
+        addCopy(state, 0, moved->second, 0, program().buffers[state].size);
       else if (root(values[i]) != body.getArgument(i))
         addCopy(state, 0, values[i]);
     }
@@ -288,11 +287,6 @@ private:
   void addCopy(uint32_t to, ShapeExpr offset, Value from) {
     addCopy(to, std::move(offset), bufferOf(from), placeOf(from).offset,
             sizeInBytes(from.getType()));
-  }
-  void addCopy(uint32_t to, ShapeExpr offset, uint32_t from,
-               ShapeExpr fromOffset) {
-    addCopy(to, std::move(offset), from, std::move(fromOffset),
-            program().buffers[from].size);
   }
   void addCopy(uint32_t to, ShapeExpr offset, uint32_t from,
                ShapeExpr fromOffset, ShapeExpr bytes) {

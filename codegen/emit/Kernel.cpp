@@ -10,30 +10,11 @@
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
-
-void emit::registerEmitRules(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, graph::GraphDialect *) {
-    context
-        ->loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect,
-                      scf::SCFDialect, func::FuncDialect>();
-    registerElementwiseRules(context);
-    registerViewRules(context);
-    registerIndexRules(context);
-    registerOrderedRules(context);
-    registerScatterRules(context);
-    registerReductionRules(context);
-    registerPoolRule(context);
-    registerNormalizationRules(context);
-    registerContractionRules(context);
-    registerAttentionRules(context);
-  });
-}
 
 namespace {
 
@@ -616,8 +597,8 @@ private:
                         })));
   }
 
-  /// Whether what is written is a tile of a rest. What a
-  /// product has of its rows is its own to look at.
+  /// Whether what is written is a tile of a rest. What a product has of its
+  /// rows is its own to look at.
   bool isRowOfRest(unsigned group) {
     auto ops = kernel.getBody().front().getOps<graph::GraphOpInterface>();
     return starts[group] && llvm::none_of(ops, [](graph::GraphOpInterface op) {

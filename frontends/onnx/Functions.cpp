@@ -169,9 +169,7 @@ LogicalResult GraphImporter::importBranch(NodeProto &node,
     return emitter.fail("attribute '" + name +
                             "' does not have the outputs of the node",
                         "export the model again");
-  Scope inner;
-  inner.parent = &scope;
-  inner.opsets = scope.opsets;
+  Scope inner = scope.inner();
   inner.mayTake = scope.mayTake;
   size_t before = diagnostics.size();
   addInitializers(*branch, inner);

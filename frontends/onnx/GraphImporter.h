@@ -42,6 +42,14 @@ struct Scope {
   std::unordered_map<std::string, ::onnx::SparseTensorProto *> sparse;
   /// Whether tensors may be moved out of the messages.
   bool mayTake = false;
+
+  /// An empty one inside of this, with the same versions of operators.
+  Scope inner() {
+    Scope scope;
+    scope.parent = this;
+    scope.opsets = opsets;
+    return scope;
+  }
 };
 
 /// A node being imported, and the nodes that it is in the body of.

@@ -33,9 +33,7 @@ LogicalResult GraphImporter::importStep(::onnx::GraphProto &body,
     bytes += node.ByteSizeLong();
   if (failed(countExpandedBytes(bytes)) || failed(emitter.writeOut(1)))
     return llvm::failure();
-  Scope scope;
-  scope.parent = &around;
-  scope.opsets = around.opsets;
+  Scope scope = around.inner();
   for (auto [i, value] : llvm::enumerate(inputs)) {
     if (!value)
       return emitter.fail("an input of the body is missing",
@@ -227,9 +225,7 @@ LogicalResult GraphImporter::importScan(NodeProto &node,
   Scan scan;
   if (failed(readScan(n, node, inputs, scan)))
     return llvm::failure();
-  Scope around;
-  around.parent = &scope;
-  around.opsets = scope.opsets;
+  Scope around = scope.inner();
   addInitializers(*scan.body, around);
   auto steps = graph::constantOf(scan.steps);
   auto values = steps && *steps <= maxSteps
@@ -296,9 +292,7 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
         "export the model again");
   size_t states = inputs.size() - 2;
   Value trips = inputs[0].value, condition = inputs[1].value;
-  Scope around;
-  around.parent = &scope;
-  around.opsets = scope.opsets;
+  Scope around = scope.inner();
   addInitializers(*body, around);
   mlir::Builder &builder = emitter.getBuilder();
   std::vector<Value> carried, ended;

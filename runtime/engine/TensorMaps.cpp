@@ -100,4 +100,12 @@ Status checkTensorMap(const TensorMap &map, size_t numSymbols) {
   return checkCorners(map);
 }
 
+uint64_t countTerms(const TensorMap &map) {
+  uint64_t terms = 0;
+  for (const auto *sizes : {&map.extents, &map.strides})
+    for (const ShapeExpr &size : *sizes)
+      terms += size.terms().size();
+  return terms;
+}
+
 } // namespace charonia::engine

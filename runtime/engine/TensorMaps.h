@@ -11,6 +11,9 @@ namespace charonia::engine {
 /// `numSymbols` of them. Corrupt if not.
 Status checkTensorMap(const TensorMap &map, size_t numSymbols);
 
+/// Terms of a map's expressions: what each launch evaluates for it.
+uint64_t countTerms(const TensorMap &map);
+
 } // namespace charonia::engine
 
 #endif // CHARONIA_RUNTIME_ENGINE_TENSORMAPS_H

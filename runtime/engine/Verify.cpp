@@ -333,9 +333,7 @@ private:
     uint64_t terms = 0;
     for (size_t i = 0; i < variant.kernels.size(); ++i) {
       for (const TensorMap &map : variant.kernels[i].maps)
-        for (const auto *sizes : {&map.extents, &map.strides})
-          for (const ShapeExpr &size : *sizes)
-            terms += size.terms().size() * launches[i].count;
+        terms += countTerms(map) * launches[i].count;
       if (terms > maxMapTerms)
         return bad("its launches take tensor maps with " +
                    std::to_string(terms) + " terms or more");

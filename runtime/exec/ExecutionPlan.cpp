@@ -1,6 +1,7 @@
 //===- ExecutionPlan.cpp - A program at one concrete shape ----------------===//
 
 #include "runtime/exec/ExecutionPlan.h"
+#include "runtime/engine/TensorMaps.h"
 #include "runtime/plan/ProgramArena.h"
 
 #include <algorithm>
@@ -354,17 +355,15 @@ private:
     const engine::KernelCode &code = variant.kernels[step.kernel];
     terms += code.grid.terms().size() + code.indexed.terms().size();
     for (const engine::TensorMap &map : code.maps)
-      for (const auto *sizes : {&map.extents, &map.strides})
-        for (const ShapeExpr &size : *sizes)
-          terms += size.terms().size();
+      terms += engine::countTerms(map);
     return terms + step.symbols.size();
   }
 
   /// What is repeated and what lies between. Fails where all times of a repeat
   /// are too many steps, or too much to evaluate.
   Result<std::vector<Stretch>> stretches() const {
-    constexpr uint64_t mostSteps = uint64_t(1) << 20, mostTerms = uint64_t(1)
-                                                                  << 28;
+    constexpr uint64_t mostSteps = uint64_t(1) << 20;
+    constexpr uint64_t mostTerms = uint64_t(1) << 28;
     std::vector<Stretch> found;
     size_t next = 0;
     for (const engine::Repeat &repeat : program.repeats) {
