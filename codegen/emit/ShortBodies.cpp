@@ -65,7 +65,7 @@ SmallVector<ShortBody> emit::shortBodiesOf(graph::KernelOp kernel,
     return {};
   KernelShape shape = inspect(kernel, target);
   // Each is the kernel's code once more.
-  constexpr int64_t longestCode = 64;
+  constexpr int64_t longestCode = 128;
   if (shape.role != graph::OpRole::Pointwise || shape.code > longestCode)
     return {};
   SmallVector<ShortBody> bodies;
