@@ -4,8 +4,8 @@
     bench_gpu_rows.py [FAMILY...] [--only TEXT] [--rounds 3] [--seconds 0.1] [--json out.json]
 
 FAMILY: gemm, gelu (bias + gelu fused), types (bf16, tf32, fp8), float32 (products and attention), conv
-(+ bias + relu), attention, memory, packed (weights of 4 and 8 bits; --compiled-peers adds
-torch.compile); all by default. An engine holds a row several times, each on inputs of its own,
+(+ bias + relu), attention, memory, recurrent (LSTM of so many steps that one is repeated), packed (weights of 4 and 8
+bits; --compiled-peers adds torch.compile); all by default. An engine holds a row several times, each on inputs of its own,
 and so does the peer's CUDA graph; both run in alternating rounds, times are medians and of one.
 Every result is compared with PyTorch's in fp32. A ratio above 1 means that charonia is faster;
 "of copy" is the share of the speed at which a kernel that negates 1 GiB runs in the same run.
@@ -223,6 +223,29 @@ def memory(kind, rows, columns) -> Row:
     )  # fmt: skip
 
 
+def lstm(steps, batch, size, hidden, precision="fp16") -> Row:
+    kept = {}
+
+    def run(torch, x, w, r, b):
+        if w.data_ptr() not in kept:
+            # ONNX has the gates in the order i, o, f, c, cuDNN in the order i, f, c, o.
+            order = lambda v: v.reshape(4, hidden, -1)[[0, 2, 3, 1]].reshape(4 * hidden, -1)
+            biases = [order(half)[:, 0].contiguous() for half in b[0].chunk(2)]
+            kept[w.data_ptr()] = w, [order(w[0]), order(r[0]), *biases]
+        first = torch.zeros(1, batch, hidden, device=x.device, dtype=x.dtype)
+        weights = kept[w.data_ptr()][1]
+        return torch._VF.lstm(x, (first, first), weights, True, 1, 0.0, False, False, False)[0].unsqueeze(1)
+
+    gates = 4 * hidden
+    return Row(
+        "recurrent", f"LSTM {steps} steps b{batch} {size} to {hidden}" + f" {precision}" * (precision != "fp16"),
+        [(steps, batch, size)], lambda i, o, p: [node("LSTM", [*i, "w", "r", "b"], [o], hidden_size=hidden)],
+        lambda torch: [lambda *x: run(torch, *x)], lambda torch, *x: run(torch, *x),
+        (steps, 1, batch, hidden), dict(w=(1, gates, size), r=(1, gates, hidden), b=(1, 2 * gates)), precision,
+        flops=2.0 * steps * batch * gates * (size + hidden), bytes=2.0 * steps * gates * hidden,
+    )  # fmt: skip
+
+
 def packed(p: Packed) -> Row:
     return Row(
         "packed", f"{p.m}x{p.k}x{p.n} {p.kind}", [(p.m, p.k)], p.nodes, lambda torch: [], p.exact, (p.m, p.n),
@@ -241,6 +264,7 @@ ATTENTIONS = """1,12,128,64 32,12,128,64 4,12,512,64 1,32,2048,64 1,32,4096,128 
 2,32,8192,128"""
 FLOAT_PRODUCTS = """512x512x512 1024x1024x1024 2048x2048x2048 4096x4096x4096 128x768x768 128x3072x768
 4096x768x3072 784x512x4608 1x4096x4096 16x4096x4096 4097x1000x2048"""
+RECURRENT = "600,1,256,256 600,16,256,512 600,64,1024,1024 1000,1,80,1024"
 FLOAT_ATTENTIONS = "1,12,128,64 4,12,512,64 1,32,2048,64 1,8,512,256 1,1,4096,512"
 MEMORY = "8x128256 32x50257 4096x768 4096x4096 8192x8192 32768x1024 1024x50257 1024x50264 2048x32768"
 
@@ -259,6 +283,8 @@ def all_rows() -> list[Row]:
     rows += [attention(*a, causal) for a in numbers(ATTENTIONS, ",") for causal in (False, True)]
     rows += [product(*p, precision="fp32") for p in numbers(FLOAT_PRODUCTS, "x")]
     rows += [attention(*a, False, "fp32") for a in numbers(FLOAT_ATTENTIONS, ",")]
+    rows += [lstm(*l) for l in numbers(RECURRENT, ",")]
+    rows += [lstm(600, 16, 256, 512, "fp32")]
     kinds = ("softmax", "add+layernorm", "gelu-tanh(x)*r")
     rows += [memory(kind, *size) for size in numbers(MEMORY, "x") for kind in kinds]
     return rows + [packed(p) for p in packed_rows()]

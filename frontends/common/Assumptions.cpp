@@ -98,7 +98,9 @@ static std::optional<Linear> linearIn(AffineExpr expr, unsigned position) {
 // Proofs.
 
 bool Symbols::isNonNegative(AffineExpr expr) const {
-  return facts.isNonNegative(resolve(expr));
+  expr = resolve(expr);
+  AffineExpr least = leastInSteps(expr);
+  return facts.isNonNegative(least ? least : expr);
 }
 
 bool Symbols::isAtLeast(AffineExpr a, AffineExpr b) const {
@@ -167,6 +169,14 @@ bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b,
   AffineExpr diff = difference(a, b);
   if (!diff || bounds(diff).high < 0 || facts.isNonNegative(-diff - 1))
     return false;
+  if (inTrial)
+    return refuse("");
+  if (namesCounter(diff)) {
+    AffineExpr least = leastInSteps(diff);
+    return least ? assumeAtLeast(
+                       least, mlir::getAffineConstantExpr(0, getContext()), why)
+                 : refuse("what is least differs from step to step");
+  }
   std::string reason = asker.empty() ? why : why + " (" + asker + ")";
   auto named = symbolsIn(diff);
   auto linear =
@@ -246,6 +256,10 @@ bool Symbols::assumeEqual(AffineExpr a, AffineExpr b, const std::string &why) {
     return false;
   if (auto known = facts.areEqual(a, b))
     return *known || refuse("");
+  if (inTrial)
+    return refuse("");
+  if (namesCounter(diff))
+    return refuse(toString(diff) + " differs from step to step");
   std::string reason = asker.empty() ? "" : "as " + asker + " " + why;
   if (auto exact = graph::findExactDivision(diff))
     return assumeMultiple(exact->dividend, exact->divisor, reason);

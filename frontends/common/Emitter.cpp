@@ -255,6 +255,13 @@ bool Emitter::isSane(mlir::RankedTensorType type) {
            "check the shapes that the model computes");
       return false;
     }
+    if (!size && symbols.namesCounter(dim)) {
+      fail("size " + symbols.toString(dim) + " of " + describe(type) +
+               " differs from step to step of a loop, which is not supported "
+               "where the number of steps is open",
+           "fix the sizes that say how many steps there are with --shape");
+      return false;
+    }
     if (!size && !symbols.isNonNegative(dim) &&
         !symbols.assumeAtLeast(dim, number(0),
                                "so that no tensor has a negative size")) {

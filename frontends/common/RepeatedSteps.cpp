@@ -6,6 +6,10 @@ using mlir::AffineExpr;
 using mlir::Value;
 
 RepeatedSteps::RepeatedSteps(AffineExpr count, Emitter &e)
+    : RepeatedSteps(e.isInSteps() ? AffineExpr() : e.getSymbols().addCounter(),
+                    count, e) {}
+
+RepeatedSteps::RepeatedSteps(AffineExpr number, AffineExpr count, Emitter &e)
     : e(e), count(count), isOutermost(!e.isInSteps()) {
   if (!isOutermost) {
     e.fail("steps inside of steps are not supported where the number of both "
@@ -14,8 +18,10 @@ RepeatedSteps::RepeatedSteps(AffineExpr count, Emitter &e)
     return;
   }
   e.setInSteps(true);
-  counter = e.getSymbols().addCounter(count);
-  if (!counter)
+  counter = number;
+  if (counter)
+    e.getSymbols().setCount(counter, count);
+  else
     e.fail("the model has too many sizes that are computed");
 }
 
@@ -35,6 +41,17 @@ Value RepeatedSteps::carry(Value init) {
   return state;
 }
 
+/// That sizes stay what they are, where that is not seen.
+void RepeatedSteps::assumeAlike(Value before, Value after) {
+  e.follow(before);
+  e.follow(after);
+  Exprs is = graph::getShape(before), becomes = graph::getShape(after);
+  if (is.size() != becomes.size())
+    return;
+  for (auto [a, b] : llvm::zip(is, becomes))
+    e.agree(a, b, "carries them from step to step");
+}
+
 Values RepeatedSteps::finish(llvm::ArrayRef<Value> next,
                              llvm::ArrayRef<Value> outputs,
                              llvm::ArrayRef<AffineExpr> places) {
@@ -43,6 +60,7 @@ Values RepeatedSteps::finish(llvm::ArrayRef<Value> next,
   for (auto [value, after] : llvm::zip_equal(carried, next)) {
     if (!value || !after)
       return failed;
+    assumeAlike(value, after);
     if (value.getType() != after.getType()) {
       e.fail("a step makes " + e.describe(after.getType()) + " of a state of " +
              e.describe(value.getType()));
@@ -53,8 +71,8 @@ Values RepeatedSteps::finish(llvm::ArrayRef<Value> next,
   for (Value output : outputs) {
     if (!output)
       return failed;
-    Exprs shape = graph::getShape(output);
-    shape.insert(shape.begin(), count);
+    Exprs shape = graph::getShape(e.follow(output));
+    shape.insert(shape.begin(), e.getSymbols().resolve(count));
     mlir::RankedTensorType stacked = e.type(shape, elementOf(output));
     if (!stacked)
       return failed;

@@ -13,6 +13,8 @@ class RepeatedSteps {
 public:
   /// For 0 to `count` - 1.
   RepeatedSteps(mlir::AffineExpr count, Emitter &e);
+  /// With a counter that Symbols made.
+  RepeatedSteps(mlir::AffineExpr counter, mlir::AffineExpr count, Emitter &e);
   ~RepeatedSteps();
   RepeatedSteps(const RepeatedSteps &) = delete;
   RepeatedSteps &operator=(const RepeatedSteps &) = delete;
@@ -30,6 +32,8 @@ public:
                 llvm::ArrayRef<mlir::AffineExpr> places);
 
 private:
+  void assumeAlike(mlir::Value before, mlir::Value after);
+
   Emitter &e;
   mlir::AffineExpr count;
   Values carried;

@@ -47,8 +47,6 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
   return expr;
 }
 
-constexpr size_t maxDefinitions = 256;
-
 AffineExpr Symbols::define(const graph::SizeProgram &program) {
   mlir::MLIRContext *context = getContext();
   // The ranges that it was defined with are of its day: what has been learned
@@ -56,6 +54,10 @@ AffineExpr Symbols::define(const graph::SizeProgram &program) {
   for (const auto &[asked, result] : defined)
     if (asked == program)
       return graph::simplify(resolve(result));
+  // It would have to be computed again in each step.
+  for (const graph::SizeStep &step : program)
+    if (step.size && namesCounter(step.size))
+      return {};
   auto range =
       graph::rangeOf(program, [&](AffineExpr expr) { return bounds(expr); });
   if (!range || range->high - range->low > double(maxDimension))
@@ -89,19 +91,6 @@ AffineExpr Symbols::addDefined(llvm::StringRef stem, int64_t low, int64_t high,
   byName[name] = symbol;
   definitions.push_back(std::move(definition));
   defineOptima();
-  return symbol;
-}
-
-AffineExpr Symbols::addCounter(AffineExpr count) {
-  if (definitions.size() == maxDefinitions)
-    return {};
-  graph::SizeProgram zero{{graph::SizeStep::Op::Size,
-                           mlir::getAffineConstantExpr(0, getContext()), 0}};
-  graph::Definition definition{static_cast<unsigned>(symbols.size()), zero};
-  AffineExpr symbol =
-      addDefined("step", 0, std::max<int64_t>(bounds(count).high - 1, 0),
-                 std::move(definition));
-  defined.push_back({zero, symbol});
   return symbol;
 }
 
@@ -232,7 +221,8 @@ std::string Symbols::toString(AffineExpr expr, unsigned depth) const {
   for (auto [definition, asked] : llvm::zip_equal(definitions, defined)) {
     AffineExpr symbol =
         mlir::getAffineSymbolExpr(definition.symbol, getContext());
-    if (depth == 0 || !expr.isFunctionOfSymbol(definition.symbol))
+    if (depth == 0 || !expr.isFunctionOfSymbol(definition.symbol) ||
+        namesCounter(symbol))
       continue;
     std::string text = toString(asked.first, depth - 1);
     if (text.empty())
@@ -254,7 +244,9 @@ std::string Symbols::toString(AffineExpr expr) const {
 
 bool Symbols::namesDefined(AffineExpr expr) const {
   return llvm::any_of(definitions, [&](const graph::Definition &definition) {
-    return expr.isFunctionOfSymbol(definition.symbol);
+    return expr.isFunctionOfSymbol(definition.symbol) &&
+           !namesCounter(
+               mlir::getAffineSymbolExpr(definition.symbol, getContext()));
   });
 }
 

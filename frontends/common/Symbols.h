@@ -11,6 +11,8 @@
 
 namespace charonia::frontend {
 
+constexpr size_t maxDefinitions = 256;
+
 /// Symbols by name, with ranges that the user declared or that are assumed.
 ///
 /// What a node needs of sizes and does not follow from them is assumed, and
@@ -32,9 +34,19 @@ public:
   /// that is defined alike, less a number where it may be negative. Null where
   /// its range cannot be told.
   mlir::AffineExpr define(const graph::SizeProgram &program);
-  /// The number of a step, of `count` in all: a symbol that is 0 but in these
-  /// steps. Null where there are too many symbols.
-  mlir::AffineExpr addCounter(mlir::AffineExpr count);
+
+  // Counters.
+  /// The number of a step: a symbol that is 0 but in the steps. What is proved
+  /// or assumed of it has to hold in all steps, and so in the first and in the
+  /// last: it is put in terms of other sizes. Null where there are too many
+  /// symbols.
+  mlir::AffineExpr addCounter();
+  /// A counter that nothing names that stays becomes the next one.
+  void giveBack(mlir::AffineExpr counter);
+  /// How many steps there are; nothing may be proved or assumed before.
+  void setCount(mlir::AffineExpr counter, mlir::AffineExpr count);
+  /// Whether a size differs from step to step.
+  bool namesCounter(mlir::AffineExpr expr) const;
   /// How a symbol that is defined is computed; null for others.
   const graph::SizeProgram *programOf(unsigned symbol) const;
   /// What definitions say: `a` >= `b`.
@@ -49,6 +61,10 @@ public:
   bool isNonNegative(mlir::AffineExpr expr) const;
   /// Whether `a` - `b` >= 0 for all sizes in their ranges.
   bool isAtLeast(mlir::AffineExpr a, mlir::AffineExpr b) const;
+
+  /// Whether nothing may be assumed for now, but what is proved. Gives back
+  /// what was before.
+  bool setTrial(bool value) { return std::exchange(inTrial, value); }
 
   // Assumptions. Each holds already, or is recorded, or gives false: it cannot
   // hold, or not for all of a range that the user declared.
@@ -94,7 +110,7 @@ public:
   /// ", where size0 = min(n, 20)" of the sizes that `text` names and that are
   /// defined; empty where there are none.
   std::string explainNames(llvm::StringRef text) const;
-  /// Whether `expr` names a size that is defined.
+  /// Whether `expr` names a size that is defined, other than a counter.
   bool namesDefined(mlir::AffineExpr expr) const;
   mlir::MLIRContext *getContext() const {
     return mlir::ModuleOp(module).getContext();
@@ -105,6 +121,15 @@ private:
 
   void makeReplacer();
   bool refuse(std::string why);
+  struct Counter {
+    unsigned symbol;
+    /// Null until it is known.
+    mlir::AffineExpr count;
+    bool isFree = false;
+  };
+  /// `expr` in the step in which it is least; null where that is not one of the
+  /// ends.
+  mlir::AffineExpr leastInSteps(mlir::AffineExpr expr) const;
   mlir::AffineExpr addDefined(llvm::StringRef stem, int64_t low, int64_t high,
                               graph::Definition definition);
   bool record(Relation relation, mlir::AffineExpr left, mlir::AffineExpr right,
@@ -128,10 +153,12 @@ private:
   llvm::SmallVector<graph::Definition> definitions;
   /// Programs as they were asked for, and the expression of each.
   std::vector<std::pair<graph::SizeProgram, mlir::AffineExpr>> defined;
+  llvm::SmallVector<Counter, 1> counters;
   llvm::SmallVector<bool> declared;
   llvm::StringMap<mlir::AffineExpr> byName;
   llvm::StringMap<DimRange> declarations;
   std::string asker, refused;
+  bool inTrial = false;
   /// As they were assumed, and with replaced symbols resolved.
   llvm::SmallVector<graph::Constraint> constraints, known;
   /// Of `symbols` and `known`.

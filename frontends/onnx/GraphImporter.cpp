@@ -221,6 +221,8 @@ GraphImporter::typesOf(const std::vector<Binding> &inputs) {
 }
 
 static std::string describeType(const Binding &binding, Emitter &emitter) {
+  if (binding.sequence && (binding.isGrowing || !binding.stacked.empty()))
+    return "a sequence of open length";
   if (binding.sequence)
     return "a sequence of " + std::to_string(binding.sequence->size()) +
            " tensors";
@@ -266,6 +268,8 @@ void GraphImporter::importNode(NodeProto &node,
   for (const Binding &input : inputs) {
     emitter.follow(input.value);
     for (mlir::Value part : input.sequence.value_or(std::vector<mlir::Value>()))
+      emitter.follow(part);
+    for (mlir::Value part : input.stacked)
       emitter.follow(part);
   }
   std::vector<Binding> results(node.output_size());
@@ -404,7 +408,7 @@ LogicalResult GraphImporter::checkInputs(const NodeProto &node,
   llvm::StringRef op = node.op_type();
   bool takesSequences =
       domain.empty() && (op.contains("Sequence") || op == "Identity" ||
-                         op.starts_with("Optional"));
+                         op == "Loop" || op.starts_with("Optional"));
   bool takesNarrow = domain.empty() && (op == "DequantizeLinear" ||
                                         op == "Cast" || movesElements(op));
   for (const Binding &input : inputs) {

@@ -19,6 +19,12 @@ struct Binding {
   /// A sequence of tensors, of this element type; there is no value then.
   std::optional<std::vector<mlir::Value>> sequence;
   mlir::Type element;
+  /// Of a sequence as long as an open size says, behind what is in `sequence`:
+  /// tensors of an element each, stacked along a first dimension, one after the
+  /// other for each place of it.
+  std::vector<mlir::Value> stacked;
+  /// Of a sequence inside of steps that are repeated: each may only add to it.
+  bool isGrowing = false;
   /// The TensorProto data type of elements of less than 8 bits, which are held
   /// in 8; 0 of others.
   int narrow = 0;
@@ -151,10 +157,18 @@ private:
                                  const std::vector<Binding> &inputs,
                                  Scope &scope, const Frame &frame,
                                  std::vector<Binding> &results);
+  struct Loop;
   llvm::LogicalResult importLoop(::onnx::NodeProto &node,
                                  const std::vector<Binding> &inputs,
                                  Scope &scope, const Frame &frame,
                                  std::vector<Binding> &results);
+  llvm::LogicalResult writeOutLoop(Loop &loop, Scope &around,
+                                   const Frame &frame,
+                                   std::vector<Binding> &results);
+  class RepeatedLoop;
+  llvm::LogicalResult importOpenSequence(const ::onnx::NodeProto &node,
+                                         const std::vector<Binding> &inputs,
+                                         Binding &result);
   llvm::LogicalResult importSequence(const ::onnx::NodeProto &node,
                                      const std::vector<Binding> &inputs,
                                      std::vector<Binding> &results);
@@ -166,6 +180,14 @@ private:
   llvm::LogicalResult checkInputs(const ::onnx::NodeProto &node,
                                   const std::string &domain,
                                   const std::vector<Binding> &inputs);
+  /// Binds the body's inputs in a scope of their own, imports `nodes` of it as
+  /// far as these outputs need, and finds these.
+  llvm::LogicalResult importStep(const ::onnx::GraphProto &body, Nodes &nodes,
+                                 const std::vector<Binding> &inputs,
+                                 llvm::ArrayRef<std::string> roots,
+                                 Scope &around, const Frame &frame,
+                                 std::vector<Binding> &outputs);
+  /// All outputs of the body, which are tensors.
   llvm::LogicalResult importStep(::onnx::GraphProto &body,
                                  const std::vector<mlir::Value> &inputs,
                                  Scope &around, const Frame &frame,

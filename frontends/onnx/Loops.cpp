@@ -1,67 +1,30 @@
 // Loops: their bodies, one after another where the number of steps is known, or
 // once, for steps that are repeated.
-#include "frontends/common/RepeatedSteps.h"
+#include "frontends/onnx/Loops.h"
+#include "frontends/common/OpenLoops.h"
+#include "frontends/common/SizeCases.h"
 #include "frontends/common/Steps.h"
-#include "frontends/onnx/GraphImporter.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
 using llvm::LogicalResult;
-using llvm::SmallVector;
 using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 using ::onnx::AttributeProto;
 using ::onnx::NodeProto;
 
-static ::onnx::GraphProto *bodyOf(NodeProto &node) {
+::onnx::GraphProto *charonia::frontend::onnx::bodyOf(NodeProto &node) {
   for (AttributeProto &attribute : *node.mutable_attribute())
     if (attribute.name() == "body" && attribute.has_g())
       return attribute.mutable_g();
   return nullptr;
 }
 
-/// Runs the body on `inputs` in a scope of its own inside of `around`.
-LogicalResult GraphImporter::importStep(::onnx::GraphProto &body,
-                                        const std::vector<Value> &inputs,
-                                        Scope &around, const Frame &frame,
-                                        std::vector<Value> &outputs) {
-  // Initializers are there once, constants among the nodes in every step.
-  int64_t bytes = 0;
-  for (const NodeProto &node : body.node())
-    bytes += node.ByteSizeLong();
-  if (failed(countExpandedBytes(bytes)) || failed(emitter.writeOut(1)))
-    return llvm::failure();
-  Scope scope = around.inner();
-  for (auto [i, value] : llvm::enumerate(inputs)) {
-    if (!value)
-      return emitter.fail("an input of the body is missing",
-                          "export the model again");
-    scope.values[body.input(i).name()].value = value;
-  }
-  std::vector<std::string> roots;
-  for (const auto &output : body.output())
-    roots.push_back(output.name());
-  size_t before = diagnostics.size();
-  if (!importNodes(*body.mutable_node(), roots, scope, &frame) ||
-      diagnostics.size() != before)
-    return llvm::failure();
-  outputs.clear();
-  for (const std::string &name : roots) {
-    const Binding *output = lookup(name, scope, &frame);
-    if (!output || !output->value)
-      return emitter.fail("the body does not compute its output '" +
-                              printable(name) + "'",
-                          "export the model again");
-    outputs.push_back(output->value);
-  }
-  return llvm::success();
-}
-
-/// Elements of steps as one tensor with a new dimension.
-static Value stack(const std::vector<Value> &steps, int64_t axis, bool reverse,
-                   Emitter &e) {
+Value charonia::frontend::onnx::stackSteps(llvm::ArrayRef<Value> steps,
+                                           int64_t axis, bool reverse,
+                                           Emitter &e) {
   Values parts;
   for (Value step : steps) {
     Exprs dims = graph::getShape(step);
@@ -77,165 +40,79 @@ static Value stack(const std::vector<Value> &steps, int64_t axis, bool reverse,
   return e.concat(parts, axis);
 }
 
-/// An entry of a list attribute; 0 where the list is absent.
-static int64_t entryOf(const Node &n, llvm::StringRef name, size_t i) {
-  auto list = n.integers(name);
-  return list && i < list->size() ? (*list)[i] : 0;
-}
-
-/// A Scan: what its steps read and give.
-struct GraphImporter::Scan {
-  ::onnx::GraphProto *body = nullptr;
-  std::vector<Value> carried;
-  struct Input {
-    Value value;
-    int64_t axis;
-    bool isBackward;
-  };
-  std::vector<Input> scanned;
-  AffineExpr steps;
-};
-
-LogicalResult GraphImporter::readScan(Node &n, NodeProto &node,
-                                      const std::vector<Binding> &inputs,
-                                      Scan &scan) {
-  scan.body = bodyOf(node);
-  size_t scanned = n.integer("num_scan_inputs");
-  if (!scan.body || scanned < 1 || scanned > inputs.size() ||
-      scan.body->input_size() != static_cast<int>(inputs.size()) ||
-      scan.body->output_size() != node.output_size())
-    return emitter.fail(
-        "the body's inputs or outputs are not those of the node",
-        "export the model again");
-  size_t states = inputs.size() - scanned;
-  if (scan.body->output_size() < static_cast<int>(states))
-    return emitter.fail("the body does not give all states",
-                        "export the model again");
-  for (size_t i = 0; i < states; ++i)
-    scan.carried.push_back(inputs[i].value);
-  for (size_t i = 0; i < scanned; ++i) {
-    Value x = inputs[states + i].value;
-    auto axis = n.axis(entryOf(n, "scan_input_axes", i), rankOf(x));
-    if (failed(axis))
-      return llvm::failure();
-    AffineExpr size = graph::getShape(x)[*axis];
-    if (scan.steps &&
-        !emitter.agree(size, scan.steps, "takes an element of each a step"))
-      return emitter.fail("Scan takes " + emitter.describe(x.getType()) +
-                              " along dimension " + Twine(*axis) +
-                              " beside an input with another number of steps",
-                          "name these sizes alike with --shape");
-    scan.steps = scan.steps ? scan.steps : size;
-    scan.scanned.push_back(
-        {x, *axis, entryOf(n, "scan_input_directions", i) == 1});
-  }
-  if (graph::constantOf(scan.steps) == 0)
-    return emitter.fail("Scan is not supported over no step at all",
-                        "simplify the model (onnxsim)");
-  return llvm::success();
-}
-
-/// What the body gets in step `step`, which may be a size that counts.
-std::vector<Value> GraphImporter::argumentsOf(const Scan &scan,
-                                              AffineExpr step) {
-  std::vector<Value> arguments = scan.carried;
-  for (const Scan::Input &input : scan.scanned) {
-    Exprs dims = graph::getShape(input.value),
-          starts(dims.size(), emitter.number(0));
-    starts[input.axis] =
-        input.isBackward ? graph::simplify(scan.steps - 1 - step) : step;
-    dims[input.axis] = emitter.number(1);
-    Value part = emitter.slice(input.value, starts,
-                               SmallVector<int64_t>(dims.size(), 1), dims);
-    dims.erase(dims.begin() + input.axis);
-    arguments.push_back(emitter.reshape(part, dims));
-  }
-  return arguments;
-}
-
-/// One step that is repeated; outputs of all steps are stacked along a first
-/// dimension.
-std::optional<std::vector<Value>>
-GraphImporter::repeatScan(Node &n, Scan scan, Scope &around,
-                          const Frame &frame) {
-  RepeatedSteps repeated(scan.steps, emitter);
-  AffineExpr counter = repeated.counter;
-  if (!counter)
-    return std::nullopt;
-  for (Value &state : scan.carried)
-    state = repeated.carry(state);
-  std::vector<Value> outputs;
-  if (failed(importStep(*scan.body, argumentsOf(scan, counter), around, frame,
-                        outputs)))
-    return std::nullopt;
-  emitter.begin(locate(frame));
-  size_t states = scan.carried.size();
-  SmallVector<AffineExpr> places;
-  for (size_t i = states; i < outputs.size(); ++i)
-    places.push_back(entryOf(n, "scan_output_directions", i - states) == 1
-                         ? graph::simplify(scan.steps - 1 - counter)
-                         : counter);
-  Values results =
-      repeated.finish(llvm::ArrayRef(outputs).take_front(states),
-                      llvm::ArrayRef(outputs).drop_front(states), places);
-  for (size_t i = states; i < results.size(); ++i) {
-    auto axis =
-        n.axis(entryOf(n, "scan_output_axes", i - states), rankOf(results[i]));
-    if (failed(axis) || !results[i])
-      return std::nullopt;
-    auto order = llvm::to_vector(llvm::seq<int64_t>(1, rankOf(results[i])));
-    order.insert(order.begin() + *axis, 0);
-    results[i] = emitter.transpose(results[i], order);
-  }
-  return std::vector<Value>(results.begin(), results.end());
-}
-
-/// All steps, one behind the other.
-std::optional<std::vector<Value>>
-GraphImporter::writeOutScan(Node &n, Scan scan, int64_t steps, Scope &around,
-                            const Frame &frame) {
-  size_t states = scan.carried.size();
-  std::vector<std::vector<Value>> stacked(scan.body->output_size() - states);
-  for (int64_t step = 0; step < steps; ++step) {
-    std::vector<Value> outputs;
-    if (failed(importStep(*scan.body, argumentsOf(scan, emitter.number(step)),
-                          around, frame, outputs)))
-      return std::nullopt;
-    scan.carried.assign(outputs.begin(), outputs.begin() + states);
-    for (size_t i = states; i < outputs.size(); ++i)
-      stacked[i - states].push_back(outputs[i]);
-    emitter.begin(locate(frame));
-  }
-  std::vector<Value> results = scan.carried;
-  for (auto [i, values] : llvm::enumerate(stacked)) {
-    results.push_back(stack(values, entryOf(n, "scan_output_axes", i),
-                            entryOf(n, "scan_output_directions", i) == 1,
-                            emitter));
-    if (!results.back())
-      return std::nullopt;
-  }
-  return results;
-}
-
-LogicalResult GraphImporter::importScan(NodeProto &node,
+LogicalResult GraphImporter::importStep(const ::onnx::GraphProto &body,
+                                        Nodes &nodes,
                                         const std::vector<Binding> &inputs,
-                                        Scope &scope, const Frame &frame,
-                                        std::vector<Binding> &results) {
-  Node n(emitter, node, frame.version, {}, {});
-  Scan scan;
-  if (failed(readScan(n, node, inputs, scan)))
+                                        llvm::ArrayRef<std::string> roots,
+                                        Scope &around, const Frame &frame,
+                                        std::vector<Binding> &outputs) {
+  // Initializers are there once, constants among the nodes in every step.
+  int64_t bytes = 0;
+  for (const NodeProto &node : nodes)
+    bytes += node.ByteSizeLong();
+  if (failed(countExpandedBytes(bytes)) || failed(emitter.writeOut(1)))
     return llvm::failure();
-  Scope around = scope.inner();
-  addInitializers(*scan.body, around);
-  auto steps = graph::constantOf(scan.steps);
-  auto values = steps && *steps <= maxSteps
-                    ? writeOutScan(n, scan, *steps, around, frame)
-                    : repeatScan(n, scan, around, frame);
-  if (!values)
+  Scope scope = around.inner();
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    if (!input.isBuilt())
+      return emitter.fail("an input of the body is missing",
+                          "export the model again");
+    scope.values[body.input(i).name()] = input;
+  }
+  size_t before = diagnostics.size();
+  if (!importNodes(nodes, roots.vec(), scope, &frame) ||
+      diagnostics.size() != before)
     return llvm::failure();
-  for (auto [result, value] : llvm::zip_equal(results, *values))
-    result.value = value;
+  outputs.clear();
+  for (const std::string &name : roots) {
+    const Binding *output = lookup(name, scope, &frame);
+    if (!output || !output->isBuilt())
+      return emitter.fail("the body does not compute its output '" +
+                              printable(name) + "'",
+                          "export the model again");
+    outputs.push_back(*output);
+  }
   return llvm::success();
+}
+
+static std::vector<std::string> outputsOf(const ::onnx::GraphProto &body) {
+  std::vector<std::string> names;
+  for (const auto &output : body.output())
+    names.push_back(output.name());
+  return names;
+}
+
+static Binding bind(Value value) {
+  Binding binding;
+  binding.value = value;
+  return binding;
+}
+
+/// The outputs' values: no sequences.
+static LogicalResult tensorsOf(llvm::ArrayRef<Binding> outputs,
+                               std::vector<Value> &values, Emitter &e) {
+  values.clear();
+  for (const Binding &output : outputs) {
+    if (!output.value)
+      return e.fail("an output of the body is a sequence where a tensor is "
+                    "expected",
+                    "export the model again");
+    values.push_back(output.value);
+  }
+  return llvm::success();
+}
+
+LogicalResult GraphImporter::importStep(::onnx::GraphProto &body,
+                                        const std::vector<Value> &inputs,
+                                        Scope &around, const Frame &frame,
+                                        std::vector<Value> &outputs) {
+  std::vector<Binding> given, found;
+  for (Value input : inputs)
+    given.push_back(bind(input));
+  if (failed(importStep(body, *body.mutable_node(), given, outputsOf(body),
+                        around, frame, found)))
+    return llvm::failure();
+  return tensorsOf(found, outputs, emitter);
 }
 
 /// The condition of a Loop before step `step`: that its number of steps is not
@@ -262,85 +139,302 @@ static Value goesOn(int64_t step, Value trips, Value condition, Emitter &e) {
   return isTrue ? isBelow : e.op<graph::AndOp>({isBelow, single(condition)});
 }
 
-/// What each step gave, as one tensor for each output.
-static std::optional<std::vector<Value>>
-stackSteps(llvm::ArrayRef<std::vector<Value>> steps, Emitter &e) {
-  std::vector<Value> results;
-  for (const std::vector<Value> &values : steps) {
-    results.push_back(values.empty() ? Value() : stack(values, 0, false, e));
-    if (values.empty())
-      e.fail("Loop is not supported where it has no step, since its outputs "
-             "then have no shape",
-             "simplify the model (onnxsim)");
-    if (!results.back())
-      return std::nullopt;
+/// A Loop: states are given from step to step, other outputs of the body are
+/// stacked.
+struct GraphImporter::Loop {
+  ::onnx::GraphProto *body = nullptr;
+  Value trips, condition;
+  std::vector<Binding> carried;
+  size_t outputs = 0;
+
+  std::vector<Binding> argumentsOf(Value number, Emitter &e) const {
+    std::vector<Binding> arguments = {
+        bind(number), bind(e.scalar(int64_t(1), e.getBuilder().getI1Type()))};
+    llvm::append_range(arguments, carried);
+    return arguments;
   }
-  return results;
+};
+
+constexpr const char *const dataRemedy =
+    "export the model without the loop, or with a number of steps that follows "
+    "from sizes and without outputs of each step";
+
+// Steps that are written out.
+
+/// The states where data may end the loop.
+static LogicalResult keepEnded(Value runs, llvm::ArrayRef<Binding> carried,
+                               std::vector<Binding> &ended, Emitter &e) {
+  if (!runs)
+    ended.assign(carried.begin(), carried.end());
+  for (auto [state, kept] : llvm::zip(carried, ended)) {
+    if (state.sequence)
+      return e.fail("data may end the loop, and how long a sequence is that it "
+                    "makes is not known then",
+                    dataRemedy);
+    kept.value = keepState(runs, state.value, kept.value, e);
+  }
+  return llvm::success();
 }
+
+LogicalResult GraphImporter::writeOutLoop(Loop &loop, Scope &around,
+                                          const Frame &frame,
+                                          std::vector<Binding> &results) {
+  size_t states = loop.carried.size();
+  std::vector<Binding> ended;
+  std::vector<std::vector<Value>> stacked(loop.outputs);
+  StepLoop steps;
+  steps.most = knownInteger(loop.trips, emitter);
+  steps.test = [&](int64_t step) -> llvm::FailureOr<Value> {
+    return goesOn(step, loop.trips, loop.condition, emitter);
+  };
+  steps.take = [&](int64_t step) -> LogicalResult {
+    std::vector<Binding> outputs;
+    Value number = emitter.scalar(step, emitter.getBuilder().getI64Type());
+    std::vector<Value> values;
+    if (failed(importStep(*loop.body, *loop.body->mutable_node(),
+                          loop.argumentsOf(number, emitter),
+                          outputsOf(*loop.body), around, frame, outputs)))
+      return llvm::failure();
+    emitter.begin(locate(frame));
+    if (failed(tensorsOf(llvm::ArrayRef(outputs).drop_front(1 + states), values,
+                         emitter)))
+      return llvm::failure();
+    loop.condition = outputs[0].value;
+    loop.carried.assign(outputs.begin() + 1, outputs.begin() + 1 + states);
+    for (auto [list, value] : llvm::zip_equal(stacked, values))
+      list.push_back(value);
+    return llvm::success();
+  };
+  // How long the outputs of all steps are would depend on data.
+  if (stacked.empty())
+    steps.keep = [&](Value runs) {
+      return keepEnded(runs, loop.carried, ended, emitter);
+    };
+  steps.dataRemedy = dataRemedy;
+  steps.lengthRemedy =
+      "export the model without the loop, or fix sizes with --shape";
+  if (failed(writeOutSteps(steps, emitter)))
+    return llvm::failure();
+  for (size_t i = 0; i < states; ++i)
+    results[i] = ended.empty() ? loop.carried[i] : ended[i];
+  for (auto [i, values] : llvm::enumerate(stacked)) {
+    if (values.empty())
+      return emitter.fail("Loop is not supported where it has no step, since "
+                          "its outputs then have no shape",
+                          "simplify the model (onnxsim)");
+    results[states + i].value = stackSteps(values, 0, false, emitter);
+    if (!results[states + i].value)
+      return llvm::failure();
+  }
+  return llvm::success();
+}
+
+// Steps that are repeated.
+
+/// The number of steps that a Loop is given; null where it does not follow from
+/// sizes. One that is more than could run is none.
+static llvm::FailureOr<AffineExpr> tripsOf(Value trips, Emitter &e) {
+  if (!trips)
+    return AffineExpr();
+  graph::SymbolicTensor known = e.evaluateSizes(trips);
+  if (!known.isComplete() || known.elements->size() != 1)
+    return llvm::failure();
+  AffineExpr count = known.elements->front();
+  if (graph::constantOf(count).value_or(0) > maxRepeatedSteps)
+    return AffineExpr();
+  return largerOf(e.getSymbols(), count, e.number(0), true);
+}
+
+/// Whether it is seen to be true.
+static bool isTrue(Value condition, Emitter &e) {
+  if (!condition)
+    return true;
+  graph::SymbolicTensor known = e.evaluateSizes(condition);
+  return knownInteger(condition, e) == 1 ||
+         (known.isComplete() && known.elements->size() == 1 &&
+          e.getSymbols().isAtLeast(known.elements->front(), e.number(1)));
+}
+
+/// States that the body gives on as they are.
+static llvm::BitVector keptBy(const ::onnx::GraphProto &body, size_t states) {
+  std::map<std::string, std::string> copies;
+  for (const NodeProto &node : body.node())
+    if (node.op_type() == "Identity" && node.domain().empty() &&
+        node.input_size() == 1 && node.output_size() == 1)
+      copies[node.output(0)] = node.input(0);
+  llvm::BitVector kept(states);
+  for (size_t i = 0; i < states; ++i) {
+    std::string name = body.output(1 + static_cast<int>(i)).name();
+    for (size_t left = copies.size(); left && copies.count(name); --left)
+      name = copies[name];
+    kept[i] = name == body.input(2 + static_cast<int>(i)).name();
+  }
+  return kept;
+}
+
+class GraphImporter::RepeatedLoop {
+public:
+  RepeatedLoop(GraphImporter &importer, const Loop &loop, Scope &around,
+               const Frame &frame)
+      : importer(importer), e(importer.emitter), loop(loop), around(around),
+        frame(frame), added(loop.carried.size()) {}
+
+  /// Whether the steps can be repeated: how many there are follows from sizes,
+  /// and is open or too many to be written out.
+  bool prepare() {
+    auto most = tripsOf(loop.trips, e);
+    if (failed(most) || !isTrue(loop.condition, e))
+      return false;
+    open.most = *most;
+    open.dataRemedy = dataRemedy;
+    for (const Binding &state : loop.carried) {
+      if (!state.stacked.empty() || state.isGrowing)
+        return false;
+      open.states.push_back(state.value);
+    }
+    open.kept = keptBy(*loop.body, loop.carried.size());
+    open.take = [this](AffineExpr number, llvm::ArrayRef<Value> states,
+                       const OpenLoop::Wanted *wanted) {
+      return wanted ? look(number, states, *wanted) : take(number, states);
+    };
+    builder.emplace(open, e);
+    return builder->canRepeat();
+  }
+
+  LogicalResult build(std::vector<Binding> &results) {
+    auto left = builder->build();
+    if (!left)
+      return llvm::failure();
+    size_t states = loop.carried.size();
+    for (size_t i = 0; i < loop.outputs; ++i)
+      results[states + i].value = left->outputs[i];
+    auto *next = left->outputs.begin() + loop.outputs;
+    for (size_t i = 0; i < states; ++i) {
+      results[i] = loop.carried[i];
+      results[i].value = left->states[i];
+      results[i].stacked.assign(next, next + added[i]);
+      next += added[i];
+    }
+    return llvm::success();
+  }
+
+private:
+  std::vector<Binding> argumentsOf(AffineExpr number,
+                                   llvm::ArrayRef<Value> states) {
+    Loop now = loop;
+    for (auto [state, value] : llvm::zip_equal(now.carried, states)) {
+      state.value = value;
+      state.isGrowing = state.sequence.has_value();
+    }
+    return now.argumentsOf(e.size(number, e.getBuilder().getI64Type()), e);
+  }
+
+  /// What counts and the condition, of a copy of the body.
+  std::optional<OpenLoop::Step> look(AffineExpr number,
+                                     llvm::ArrayRef<Value> states,
+                                     const OpenLoop::Wanted &wanted) {
+    std::vector<std::string> roots = {loop.body->output(0).name()};
+    for (unsigned i : wanted.set_bits())
+      roots.push_back(loop.body->output(1 + static_cast<int>(i)).name());
+    Nodes nodes = loop.body->node();
+    size_t before = importer.diagnostics.size();
+    auto *reported = importer.lastReported;
+    std::vector<Binding> outputs;
+    bool ok = succeeded(importer.importStep(*loop.body, nodes,
+                                            argumentsOf(number, states), roots,
+                                            around, frame, outputs));
+    importer.diagnostics.resize(before);
+    importer.lastReported = reported;
+    e.begin(importer.locate(frame));
+    if (!ok)
+      return std::nullopt;
+    OpenLoop::Step step;
+    step.condition = outputs[0].value;
+    step.states.resize(states.size());
+    for (auto [i, state] : llvm::enumerate(wanted.set_bits()))
+      step.states[state] = outputs[1 + i].value;
+    return step;
+  }
+
+  std::optional<OpenLoop::Step> take(AffineExpr number,
+                                     llvm::ArrayRef<Value> states) {
+    std::vector<Binding> outputs;
+    if (failed(importer.importStep(
+            *loop.body, *loop.body->mutable_node(), argumentsOf(number, states),
+            outputsOf(*loop.body), around, frame, outputs)))
+      return std::nullopt;
+    e.begin(importer.locate(frame));
+    std::vector<Value> stacked;
+    auto behind = llvm::ArrayRef(outputs).drop_front(1);
+    if (failed(tensorsOf(behind.drop_front(states.size()), stacked, e)))
+      return std::nullopt;
+    OpenLoop::Step step;
+    step.condition = outputs[0].value;
+    step.outputs.assign(stacked.begin(), stacked.end());
+    for (size_t i = 0; i < states.size(); ++i) {
+      step.states.push_back(behind[i].value);
+      if (failed(readSequence(i, behind[i], step.outputs)))
+        return std::nullopt;
+    }
+    return step;
+  }
+
+  /// Adds what the step does to the outputs.
+  LogicalResult readSequence(size_t i, const Binding &after, Values &outputs) {
+    const auto &before = loop.carried[i].sequence;
+    if (before.has_value() != after.sequence.has_value())
+      return e.fail("a step makes a sequence of a tensor, or a tensor of a "
+                    "sequence",
+                    "export the model again");
+    if (!before)
+      return llvm::success();
+    llvm::ArrayRef<Value> list(*after.sequence), kept(*before);
+    if (!after.isGrowing || list.size() < kept.size() ||
+        list.take_front(kept.size()) != kept)
+      return e.fail("a step makes another sequence of one, which is not "
+                    "supported where the number of steps is open",
+                    "let each step add to the end of it, or fix sizes with "
+                    "--shape");
+    added[i] = list.size() - kept.size();
+    outputs.append(list.begin() + kept.size(), list.end());
+    return llvm::success();
+  }
+
+  GraphImporter &importer;
+  Emitter &e;
+  const Loop &loop;
+  Scope &around;
+  const Frame &frame;
+  OpenLoop open;
+  std::optional<LoopBuilder> builder;
+  /// By state: tensors that each step adds to a sequence.
+  std::vector<size_t> added;
+};
 
 LogicalResult GraphImporter::importLoop(NodeProto &node,
                                         const std::vector<Binding> &inputs,
                                         Scope &scope, const Frame &frame,
                                         std::vector<Binding> &results) {
-  ::onnx::GraphProto *body = bodyOf(node);
-  if (!body || inputs.size() < 2 ||
-      body->input_size() != static_cast<int>(inputs.size()) ||
-      body->output_size() != node.output_size() + 1 ||
-      body->output_size() + 1 < body->input_size())
+  Loop loop;
+  loop.body = bodyOf(node);
+  if (!loop.body || inputs.size() < 2 ||
+      loop.body->input_size() != static_cast<int>(inputs.size()) ||
+      loop.body->output_size() != node.output_size() + 1 ||
+      loop.body->output_size() + 1 < loop.body->input_size())
     return emitter.fail(
         "the body's inputs or outputs are not those of the node",
         "export the model again");
-  size_t states = inputs.size() - 2;
-  Value trips = inputs[0].value, condition = inputs[1].value;
+  loop.trips = inputs[0].value;
+  loop.condition = inputs[1].value;
+  loop.carried.assign(inputs.begin() + 2, inputs.end());
+  loop.outputs = node.output_size() - loop.carried.size();
   Scope around = scope.inner();
-  addInitializers(*body, around);
-  mlir::Builder &builder = emitter.getBuilder();
-  std::vector<Value> carried, ended;
-  for (size_t i = 0; i < states; ++i)
-    carried.push_back(inputs[i + 2].value);
-  std::vector<std::vector<Value>> stacked(node.output_size() - states);
-  StepLoop loop;
-  loop.most = knownInteger(trips, emitter);
-  loop.test = [&](int64_t step) -> llvm::FailureOr<Value> {
-    return goesOn(step, trips, condition, emitter);
-  };
-  loop.take = [&](int64_t step) -> LogicalResult {
-    std::vector<Value> arguments = {
-        emitter.scalar(step, builder.getI64Type()),
-        emitter.scalar(int64_t(1), builder.getI1Type())};
-    llvm::append_range(arguments, carried);
-    std::vector<Value> outputs;
-    if (failed(importStep(*body, arguments, around, frame, outputs)))
-      return llvm::failure();
-    emitter.begin(locate(frame));
-    condition = outputs[0];
-    carried.assign(outputs.begin() + 1, outputs.begin() + 1 + states);
-    for (size_t i = 0; i < stacked.size(); ++i)
-      stacked[i].push_back(outputs[1 + states + i]);
-    return llvm::success();
-  };
-  // How long the outputs of all steps are would depend on data.
-  if (stacked.empty())
-    loop.keep = [&](Value runs) {
-      if (!runs)
-        ended = carried;
-      for (auto [state, kept] : llvm::zip(carried, ended))
-        kept = keepState(runs, state, kept, emitter);
-      return llvm::success();
-    };
-  loop.dataRemedy = "export the model without the loop, or with a number of "
-                    "steps that follows from sizes and without outputs of "
-                    "each step";
-  loop.lengthRemedy =
-      "export the model without the loop, or fix sizes with --shape";
-  if (failed(writeOutSteps(loop, emitter)))
-    return llvm::failure();
-  auto outputs = stackSteps(stacked, emitter);
-  if (!outputs)
-    return llvm::failure();
-  for (size_t i = 0; i < states; ++i)
-    results[i].value = ended.empty() ? carried[i] : ended[i];
-  for (auto [i, value] : llvm::enumerate(*outputs))
-    results[states + i].value = value;
-  return llvm::success();
+  addInitializers(*loop.body, around);
+  auto known = knownInteger(loop.trips, emitter);
+  if (!known || *known > maxSteps) {
+    RepeatedLoop repeated(*this, loop, around, frame);
+    if (repeated.prepare())
+      return repeated.build(results);
+  }
+  return writeOutLoop(loop, around, frame, results);
 }

@@ -1,5 +1,6 @@
-// Sequences of a length that is known, and optional values: lists of bindings
-// while the model is read, and nothing behind that.
+// Sequences and optional values: lists of bindings while the model is read, and
+// nothing behind that. Those of an open length are tensors behind a list.
+#include "frontends/common/builders/Gather.h"
 #include "frontends/common/builders/Slice.h"
 #include "frontends/onnx/GraphImporter.h"
 #include "frontends/onnx/Tensors.h"
@@ -131,6 +132,36 @@ static LogicalResult splitTensor(const NodeProto &node, Value x, Value split,
   return llvm::success();
 }
 
+/// Whether an open dimension is split into parts of one element.
+static bool isSplitOpen(const NodeProto &node, Value x, Value split,
+                        Emitter &e) {
+  int64_t given = integer(node, "axis", 0), rank = rankOf(x),
+          axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis >= rank || graph::constantOf(graph::getShape(x)[axis]))
+    return false;
+  auto size = split ? e.evaluate(split).constants()
+                    : std::optional(SmallVector<int64_t>{1});
+  return size && size->size() == 1 && size->front() == 1 && rankOf(split) == 0;
+}
+
+/// The parts of one element, stacked.
+static Value splitSingly(const NodeProto &node, Value x, Value split,
+                         Emitter &e) {
+  auto axis = axisOf(node, rankOf(x), e);
+  if (failed(axis))
+    return {};
+  SmallVector<int64_t> order = {*axis};
+  for (int64_t i = 0; i < rankOf(x); ++i)
+    if (i != *axis)
+      order.push_back(i);
+  Value parts = e.transpose(x, order);
+  if (!parts || (!split && !integer(node, "keepdims", 1)))
+    return parts;
+  Exprs dims = graph::getShape(parts);
+  dims.insert(dims.begin() + 1 + *axis, e.number(1));
+  return e.reshape(parts, dims);
+}
+
 /// Whether all tensors of a sequence, of which there are some, have one type.
 static bool isAlike(const Sequence &sequence) {
   return !sequence.empty() && llvm::all_of(sequence, [&](Value v) {
@@ -172,6 +203,71 @@ static LogicalResult joinTensors(const NodeProto &node, const Sequence &parts,
   return llvm::success(bool(result));
 }
 
+/// All tensors of a sequence of open length, stacked.
+static Value stackAll(const Binding &from, Emitter &e) {
+  Values parts;
+  for (Value part : *from.sequence) {
+    Exprs dims = graph::getShape(part);
+    dims.insert(dims.begin(), e.number(1));
+    parts.push_back(e.reshape(part, dims));
+  }
+  Values steps;
+  Exprs all = graph::getShape(from.stacked.front());
+  for (Value part : from.stacked) {
+    Exprs dims = graph::getShape(part);
+    dims.insert(dims.begin() + 1, e.number(1));
+    steps.push_back(e.reshape(part, dims));
+  }
+  all[0] = graph::simplify(all[0] * static_cast<int64_t>(steps.size()));
+  parts.push_back(e.reshape(e.concat(steps, 1), all));
+  return e.concat(parts, 0);
+}
+
+/// Tensors that are stacked, joined along an axis that they have, or a new one.
+static Value joinStacked(const NodeProto &node, Value all, Emitter &e) {
+  bool isNew = integer(node, "new_axis", 0) != 0;
+  auto axis = axisOf(node, rankOf(all) - !isNew, e);
+  if (!all || failed(axis))
+    return {};
+  auto order = llvm::to_vector(llvm::seq<int64_t>(1, rankOf(all)));
+  order.insert(order.begin() + *axis, 0);
+  Value moved = e.transpose(all, order);
+  if (!moved || isNew)
+    return moved;
+  Exprs dims = graph::getShape(moved);
+  dims[*axis + 1] = graph::simplify(dims[*axis] * dims[*axis + 1]);
+  dims.erase(dims.begin() + *axis);
+  return e.reshape(moved, dims);
+}
+
+LogicalResult
+GraphImporter::importOpenSequence(const NodeProto &node,
+                                  const std::vector<Binding> &inputs,
+                                  Binding &result) {
+  StringRef op = node.op_type();
+  if (op != "SequenceLength" && op != "ConcatFromSequence" &&
+      op != "SequenceAt")
+    return emitter.fail("a sequence whose length is open is not supported here",
+                        "join it (ConcatFromSequence), or fix the sizes that "
+                        "say how long it is with --shape");
+  Value all = stackAll(inputs[0], emitter);
+  if (!all)
+    return llvm::failure();
+  if (op == "SequenceLength") {
+    result.value = emitter.size(graph::getShape(all)[0],
+                                emitter.getBuilder().getI64Type());
+  } else if (op == "ConcatFromSequence") {
+    result.value = joinStacked(node, all, emitter);
+  } else {
+    Value place = emitter.reshape(inputs[1].value, {});
+    if (failed(checkPositions(all, place, 0, emitter)))
+      return llvm::failure();
+    result.value = emitter.op<graph::GatherOp>(
+        {all, place}, emitter.attr("axis", int64_t(0)));
+  }
+  return llvm::success(bool(result.value));
+}
+
 LogicalResult GraphImporter::importOptional(const NodeProto &node,
                                             const std::vector<Binding> &inputs,
                                             std::vector<Binding> &results) {
@@ -205,8 +301,15 @@ LogicalResult GraphImporter::importSequence(const NodeProto &node,
       for (const Binding &input : inputs)
         list.push_back(input.value);
     if (op == "SplitToSequence" &&
-        failed(splitTensor(node, valueOf(0), valueOf(1), list, emitter)))
+        isSplitOpen(node, valueOf(0), valueOf(1), emitter)) {
+      result.stacked = {splitSingly(node, valueOf(0), valueOf(1), emitter)};
+      if (!result.stacked.front())
+        return llvm::failure();
+    } else if (op == "SplitToSequence" &&
+               failed(
+                   splitTensor(node, valueOf(0), valueOf(1), list, emitter))) {
       return llvm::failure();
+    }
     result.element = op == "SequenceEmpty"
                          ? elementType(int(integer(node, "dtype",
                                                    ::onnx::TensorProto::FLOAT)),
@@ -219,6 +322,14 @@ LogicalResult GraphImporter::importSequence(const NodeProto &node,
     result.sequence = std::move(list);
     return llvm::success();
   }
+  if (!inputs[0].stacked.empty())
+    return importOpenSequence(node, inputs, result);
+  bool adds = op == "SequenceInsert" && !valueOf(2);
+  if (inputs[0].isGrowing && !adds)
+    return emitter.fail("of a sequence that the steps of a loop make longer, "
+                        "nothing is known inside of them",
+                        "let each step add to the end of it alone, or fix the "
+                        "sizes that say how many steps there are with --shape");
   const Sequence &from = *inputs[0].sequence;
   int64_t length = from.size();
   if (op == "SequenceLength") {
@@ -248,6 +359,7 @@ LogicalResult GraphImporter::importSequence(const NodeProto &node,
     if (failed(place) || failed(emitter.writeOut(1)))
       return llvm::failure();
     result.element = inputs[0].element;
+    result.isGrowing = inputs[0].isGrowing;
     result.sequence = from;
     if (inserts)
       result.sequence->insert(result.sequence->begin() + *place, valueOf(1));

@@ -1,4 +1,6 @@
-// Loops whose number of steps is known: their bodies, one after another.
+// Loops: their bodies, one after another where the number of steps is known, or
+// once, for steps that are repeated.
+#include "frontends/common/OpenLoops.h"
 #include "frontends/common/Steps.h"
 #include "frontends/pytorch/ProgramImporter.h"
 
@@ -166,30 +168,30 @@ LogicalResult ProgramImporter::runStep(llvm::ArrayRef<Part> operands,
   return llvm::success();
 }
 
-LogicalResult ProgramImporter::importLoop(const Node &node,
-                                          std::vector<Part> &results) {
-  auto loop = readLoop(node);
-  if (!loop)
-    return llvm::failure();
-  auto states = llvm::MutableArrayRef(loop->operands).take_front(loop->states);
+constexpr const char *const dataRemedy =
+    "let the condition compare a counter with a number or a size";
+
+LogicalResult ProgramImporter::writeOutLoop(const Node &node, Loop &loop,
+                                            std::vector<Part> &results) {
+  auto states = llvm::MutableArrayRef(loop.operands).take_front(loop.states);
   std::vector<Part> ended;
   StepLoop steps;
   steps.test = [&](int64_t) -> llvm::FailureOr<mlir::Value> {
     std::vector<Part> test;
-    if (mlir::failed(emitter.writeOut(loop->effort)) ||
-        mlir::failed(importStep(*loop->condition, loop->operands, test)))
+    if (mlir::failed(emitter.writeOut(loop.effort)) ||
+        mlir::failed(importStep(*loop.condition, loop.operands, test)))
       return llvm::failure();
     emitter.begin(locate(node));
     return test.size() == 1 ? test[0].value : mlir::Value();
   };
   steps.take = [&](int64_t) -> LogicalResult {
     std::vector<Part> next;
-    if (mlir::failed(importStep(*loop->body, loop->operands, next)))
+    if (mlir::failed(importStep(*loop.body, loop.operands, next)))
       return llvm::failure();
     emitter.begin(locate(node));
-    if (next.size() != loop->states)
+    if (next.size() != loop.states)
       return emitter.fail("its body gives " + Twine(next.size()) +
-                              " results for " + Twine(loop->states) + " states",
+                              " results for " + Twine(loop.states) + " states",
                           againRemedy);
     llvm::copy(next, states.begin());
     return llvm::success();
@@ -204,8 +206,7 @@ LogicalResult ProgramImporter::importLoop(const Node &node,
     }
     return llvm::success();
   };
-  steps.dataRemedy =
-      "let the condition compare a counter with a number or a size";
+  steps.dataRemedy = dataRemedy;
   steps.lengthRemedy = "export the model with a loop of fewer steps";
   if (mlir::failed(writeOutSteps(steps, emitter)))
     return llvm::failure();
@@ -213,4 +214,117 @@ LogicalResult ProgramImporter::importLoop(const Node &node,
     ended.assign(states.begin(), states.end());
   results = std::move(ended);
   return llvm::success();
+}
+
+class ProgramImporter::RepeatedLoop {
+public:
+  RepeatedLoop(ProgramImporter &importer, const Node &node, Loop &loop)
+      : importer(importer), e(importer.emitter), node(node), loop(loop) {}
+
+  /// Whether the steps can be repeated: how many there are follows from sizes,
+  /// and is open.
+  bool prepare() {
+    open.testsBefore = true;
+    open.dataRemedy = dataRemedy;
+    for (const Part &state :
+         llvm::ArrayRef(loop.operands).take_front(loop.states))
+      open.states.append({state.value, state.imaginary});
+    const Graph &body = loop.body->graph;
+    open.kept.resize(open.states.size());
+    for (size_t i = 0; i < loop.states && i < body.outputs.size(); ++i)
+      if (body.outputs[i].text == body.inputs[i].text)
+        open.kept.set(2 * i, 2 * i + 2);
+    open.take = [this](AffineExpr, llvm::ArrayRef<mlir::Value> states,
+                       const OpenLoop::Wanted *wanted) {
+      return wanted ? look(states, *wanted) : take(states);
+    };
+    builder.emplace(open, e);
+    return builder->canRepeat();
+  }
+
+  LogicalResult build(std::vector<Part> &results) {
+    auto left = builder->build();
+    if (!left)
+      return llvm::failure();
+    for (size_t i = 0; i < loop.states; ++i)
+      results.push_back({left->states[2 * i], left->states[2 * i + 1], {}});
+    return llvm::success();
+  }
+
+private:
+  using AffineExpr = mlir::AffineExpr;
+
+  /// The condition and the next states of a program of the body's.
+  std::optional<OpenLoop::Step> run(Program &body,
+                                    llvm::ArrayRef<mlir::Value> states,
+                                    std::vector<Part> &next) {
+    std::vector<Part> operands = loop.operands, test;
+    for (size_t i = 0; i < loop.states; ++i)
+      operands[i] = {states[2 * i], states[2 * i + 1], {}};
+    if (mlir::failed(e.writeOut(loop.effort)) ||
+        mlir::failed(importer.importStep(*loop.condition, operands, test)) ||
+        mlir::failed(importer.importStep(body, operands, next)))
+      return std::nullopt;
+    e.begin(importer.locate(node));
+    OpenLoop::Step step;
+    step.condition = test.size() == 1 ? test[0].value : mlir::Value();
+    return step;
+  }
+
+  std::optional<OpenLoop::Step> take(llvm::ArrayRef<mlir::Value> states) {
+    std::vector<Part> next;
+    auto step = run(*loop.body, states, next);
+    if (step)
+      for (const Part &part : next)
+        step->states.append({part.value, part.imaginary});
+    return step;
+  }
+
+  /// Results of the body that are not asked for may not be possible to build
+  /// yet.
+  std::optional<OpenLoop::Step> look(llvm::ArrayRef<mlir::Value> states,
+                                     const OpenLoop::Wanted &wanted) {
+    Program body;
+    body.graph = loop.body->graph;
+    body.graph.outputs.clear();
+    std::vector<unsigned> asked;
+    for (unsigned i : wanted.set_bits())
+      if (i % 2 == 0 && i / 2 < loop.body->graph.outputs.size())
+        asked.push_back(i);
+    for (unsigned i : asked) {
+      body.graph.outputs.push_back(loop.body->graph.outputs[i / 2]);
+      body.outputs.push_back(
+          {OutputSpec::Kind::User, body.graph.outputs.back(), ""});
+    }
+    auto &messages = importer.builder.getDiagnostics();
+    size_t before = messages.size();
+    std::vector<Part> next;
+    auto step = run(body, states, next);
+    messages.resize(before);
+    e.begin(importer.locate(node));
+    if (!step)
+      return std::nullopt;
+    step->states.resize(states.size());
+    for (auto [i, part] : llvm::zip(asked, next))
+      step->states[i] = part.value;
+    return step;
+  }
+
+  ProgramImporter &importer;
+  Emitter &e;
+  const Node &node;
+  Loop &loop;
+  OpenLoop open;
+  std::optional<LoopBuilder> builder;
+};
+
+LogicalResult ProgramImporter::importLoop(const Node &node,
+                                          std::vector<Part> &results) {
+  auto loop = readLoop(node);
+  if (!loop)
+    return llvm::failure();
+  RepeatedLoop repeated(*this, node, *loop);
+  if (repeated.prepare())
+    return repeated.build(results);
+  return writeOutLoop(node, *loop, results);
 }

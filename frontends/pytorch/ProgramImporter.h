@@ -16,7 +16,7 @@ const Argument *findArgument(const Node &node, llvm::StringRef name);
 /// Calls `visit` with each name of a tensor in an argument.
 void forEachTensor(const Argument &argument,
                    llvm::function_ref<void(const std::string &)> visit);
-/// Whether a node is a loop, which is written out.
+/// Whether a node is a loop.
 bool isLoop(const Node &node);
 
 /// Programs write in place and keep views of what they write to. So each tensor
@@ -105,11 +105,14 @@ private:
   void markStale(Entry &entry, const llvm::DenseSet<const Entry *> &fresh);
   Failed failUndecided(const Entry &entry);
 
-  // Loops, whose steps are written out.
+  // Loops, whose steps are written out where their number is known.
   struct Loop;
+  class RepeatedLoop;
   std::optional<Loop> readLoop(const Node &node);
   std::unique_ptr<Program> prepareBody(const Graph &body, const Node &node);
   llvm::LogicalResult importLoop(const Node &node, std::vector<Part> &results);
+  llvm::LogicalResult writeOutLoop(const Node &node, Loop &loop,
+                                   std::vector<Part> &results);
   llvm::LogicalResult importStep(Program &body, llvm::ArrayRef<Part> operands,
                                  std::vector<Part> &results);
   llvm::LogicalResult runStep(llvm::ArrayRef<Part> operands,

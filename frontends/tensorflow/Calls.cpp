@@ -1,4 +1,4 @@
-// Importing calls of functions, choices between them and loops over them.
+// Importing calls of functions and choices between them.
 #include "frontends/common/Steps.h"
 #include "frontends/tensorflow/GraphImporter.h"
 #include "frontends/tensorflow/Remedy.h"
@@ -104,8 +104,8 @@ LogicalResult GraphImporter::call(const proto::Function &function,
   return llvm::failure();
 }
 
-/// The call's name says where in the model it is, unless TensorFlow made it up.
-static std::string scopeOf(const std::string &around, StringRef call) {
+std::string charonia::frontend::tensorflow::scopeOf(const std::string &around,
+                                                    StringRef call) {
   StringRef last = call.rsplit('/').second;
   bool isMadeUp = (last.empty() ? call : last).contains("PartitionedCall");
   StringRef front =
@@ -253,104 +253,4 @@ LogicalResult GraphImporter::importBranches(Node &node,
     node.getResults().push_back(std::move(result));
   }
   return llvm::failure(emitter.failed());
-}
-
-bool GraphImporter::isChosen(const Body &body, StringRef reference) {
-  constexpr int maxCopies = 64;
-  for (int copies = 0; copies < maxCopies; ++copies) {
-    auto it = body.byName.find(parseReference(reference).node);
-    if (it == body.byName.end())
-      return false;
-    const proto::Node &node = body.nodes[it->second];
-    if (node.op() != "Identity" || !node.inputs_size())
-      return flowKindOf(node.op()) == FlowKind::Merge ||
-             flowKindOf(node.op()) == FlowKind::If;
-    reference = node.inputs(0);
-  }
-  return false;
-}
-
-LogicalResult GraphImporter::keepEnded(mlir::Value runs, const Items &states,
-                                       Items &results) {
-  if (!runs)
-    results = states;
-  for (auto [state, result] : llvm::zip(states, results)) {
-    emitter.follow(state.value);
-    emitter.follow(result.value);
-    if (runs)
-      result = choose(runs, state, result, "its steps");
-  }
-  return llvm::failure(emitter.failed());
-}
-
-/// Written out step by step: what the condition compares has to be known, or
-/// some of it that ends the loop at last.
-LogicalResult GraphImporter::writeOutLoop(
-    Items &states, bool isChoice,
-    llvm::function_ref<llvm::FailureOr<mlir::Value>(const Items &)> test,
-    llvm::function_ref<LogicalResult(Items &)> take) {
-  std::optional<Items> ended;
-  StepLoop loop;
-  loop.test = [&](int64_t) { return test(states); };
-  loop.take = [&](int64_t) { return take(states); };
-  loop.keep = [&](mlir::Value runs) {
-    return keepEnded(runs, states, ended ? *ended : ended.emplace());
-  };
-  loop.isChoice = isChoice;
-  loop.dataRemedy =
-      "export the model with a number of steps that is constant or follows "
-      "from sizes of its inputs, or compute this after the engine";
-  loop.lengthRemedy = "export the model for shorter sequences";
-  loop.fixSize = [&](const std::string &size) { return fixSize(model, size); };
-  if (failed(writeOutSteps(loop, emitter)))
-    return llvm::failure();
-  if (ended)
-    states = std::move(*ended);
-  return llvm::success();
-}
-
-LogicalResult GraphImporter::importWhile(Node &node, const proto::Node &proto,
-                                         Scope &scope) {
-  const proto::Function *condition = functionOf(node, "cond");
-  const proto::Function *body = condition ? functionOf(node, "body") : nullptr;
-  if (!body)
-    return llvm::failure();
-  if (effects.findCarried(*condition, *body))
-    return emitter.fail("its steps read a variable that they write, which is "
-                        "not supported",
-                        "export a function that leaves its variables as they "
-                        "are");
-  Items states;
-  std::set<int> all;
-  for (unsigned i = 0; i < node.numInputs(); ++i) {
-    states.push_back(node.item(i));
-    all.insert(static_cast<int>(i));
-  }
-  std::string path = scopeOf(scope.path, proto.name());
-  bool isChoice = false;
-  for (const auto &[name, reference] : condition->results())
-    isChoice |= isChosen(model.bodyOf(*condition), reference);
-  auto test = [&](const Items &states) -> llvm::FailureOr<mlir::Value> {
-    Items results;
-    if (failed(call(*condition, states, {0}, path, scope, results)))
-      return llvm::failure();
-    emitter.begin(locate(proto, scope));
-    return results.empty() ? mlir::Value() : results[0].value;
-  };
-  auto take = [&](Items &states) -> LogicalResult {
-    Items next;
-    if (failed(call(*body, std::move(states), all, path, scope, next)))
-      return llvm::failure();
-    states = std::move(next);
-    emitter.begin(locate(proto, scope));
-    if (states.size() == all.size())
-      return llvm::success();
-    return emitter.fail("its body gives " + Twine(states.size()) +
-                            " results for " + Twine(all.size()) + " states",
-                        againRemedy);
-  };
-  if (failed(writeOutLoop(states, isChoice, test, take)))
-    return llvm::failure();
-  node.getResults() = std::move(states);
-  return llvm::success();
 }

@@ -135,6 +135,9 @@ static std::string describe(const Item &item, Emitter &emitter) {
     return dtypeName(item.unsupported->dtype);
   if (item.part)
     return "rows of part " + std::to_string(item.part->number);
+  if (item.openList)
+    return "list of " + emitter.getSymbols().toString(item.openList->count) +
+           " tensors";
   return item.list ? "list of " + std::to_string(item.list->size()) + " tensors"
                    : "unknown";
 }

@@ -14,6 +14,9 @@ namespace charonia::frontend::tensorflow {
 
 /// What to do about a file that contradicts itself.
 extern const char *const againRemedy;
+/// Where in the model a call is: its name says so, unless TensorFlow made it
+/// up.
+std::string scopeOf(const std::string &around, llvm::StringRef call);
 /// A node's name behind that of what it is in.
 std::string pathTo(const std::string &scope, const std::string &node);
 
@@ -145,11 +148,23 @@ private:
   /// StepLoop::keep.
   llvm::LogicalResult keepEnded(mlir::Value runs, const Items &states,
                                 Items &results);
-  /// Makes `states` what they are behind a loop. `isChoice` as of StepLoop.
-  llvm::LogicalResult writeOutLoop(
-      Items &states, bool isChoice,
-      llvm::function_ref<llvm::FailureOr<mlir::Value>(const Items &)> test,
-      llvm::function_ref<llvm::LogicalResult(Items &)> take);
+  /// A loop over functions, or of Switch and Merge.
+  struct LoopSteps {
+    /// The condition of these states.
+    std::function<llvm::FailureOr<mlir::Value>(const Items &)> test;
+    /// Makes of the states that were tested the next ones; of these `wanted`
+    /// are, if it is not null, and the others nothing.
+    std::function<llvm::LogicalResult(Items &, const std::set<int> *wanted)>
+        take;
+    /// As of StepLoop.
+    bool isChoice = false;
+    /// States that every step gives on as they are.
+    std::set<int> kept;
+  };
+  class RepeatedLoop;
+  /// Makes `states` what they are behind a loop.
+  llvm::LogicalResult runSteps(Items &states, const LoopSteps &steps);
+  llvm::LogicalResult writeOutSteps(Items &states, const LoopSteps &steps);
 
   void report(const proto::Node &node, const Scope &scope,
               const std::vector<std::string> &inputs, const Problem &problem);

@@ -164,7 +164,9 @@ LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
     emitter.begin(locate(proto, scope));
     return ok;
   };
-  auto test = [&](const Items &states) -> llvm::FailureOr<Value> {
+  LoopSteps steps;
+  steps.isChoice = isChosen(scope.body, condition);
+  steps.test = [&](const Items &states) -> llvm::FailureOr<Value> {
     inner.emplace(scope.body, &scope, scope.path, scope.isFunction);
     inner->arguments = scope.arguments;
     for (const auto &entry : *entered)
@@ -178,18 +180,27 @@ LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
       return llvm::failure();
     return found->value;
   };
-  auto take = [&](Items &states) -> LogicalResult {
-    if (!import(next))
+  steps.take = [&](Items &states,
+                   const std::set<int> *wanted) -> LogicalResult {
+    auto isWanted = [&](size_t i) {
+      return !wanted || wanted->count(static_cast<int>(i));
+    };
+    std::vector<std::string> roots;
+    for (auto [i, reference] : llvm::enumerate(next))
+      if (isWanted(i))
+        roots.push_back(reference);
+    if (!import(roots))
       return llvm::failure();
-    for (auto [state, reference] : llvm::zip(states, next)) {
-      auto item = lookup(parseReference(reference), *inner);
+    for (auto [i, reference] : llvm::enumerate(next)) {
+      auto item = isWanted(i) ? lookup(parseReference(reference), *inner)
+                              : std::optional<Item>(Item());
       if (!item)
         return emitter.fail("has a variable that nothing computes");
-      state = *item;
+      states[i] = *item;
     }
     return llvm::success();
   };
-  if (failed(writeOutLoop(states, isChosen(scope.body, condition), test, take)))
+  if (failed(runSteps(states, steps)))
     return llvm::failure();
   scope.loops[loop.condition] = std::move(states);
   return llvm::success();

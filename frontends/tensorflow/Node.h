@@ -57,6 +57,8 @@ public:
   }
   /// With element i set, which may lie behind the last one.
   TensorList with(int64_t i, mlir::Value value) const;
+  /// Whether steps that are repeated may have set elements that are not.
+  bool isCarried = false;
 
 private:
   static constexpr int64_t chunkSize = 64;
@@ -65,12 +67,24 @@ private:
   int64_t count;
 };
 
+/// A list of as many tensors as an open size says. Steps that are repeated set
+/// one each.
+struct OpenList {
+  mlir::AffineExpr count;
+  /// All elements; null where none is set.
+  mlir::Value stacked;
+  /// In a step: the element that it sets, and which one that is.
+  mlir::Value element;
+  mlir::AffineExpr place;
+};
+
 /// What a name of the graph stands for: a tensor, a variable, or a list of
 /// tensors.
 struct Item {
   mlir::Value value;
   std::shared_ptr<const Variable> variable;
   std::shared_ptr<const TensorList> list;
+  std::shared_ptr<const OpenList> openList;
   /// Of a tensor that is not laid out yet.
   std::shared_ptr<const Blocks> blocks;
   /// Of a complex tensor, which is two: inputs, outputs and lists are not.
@@ -86,7 +100,8 @@ struct Item {
   Item() = default;
   Item(mlir::Value value) : value(value) {}
   bool isNothing() const {
-    return !value && !variable && !list && !blocks && !complex && !part;
+    return !value && !variable && !list && !openList && !blocks && !complex &&
+           !part;
   }
 };
 using Items = llvm::SmallVector<Item>;

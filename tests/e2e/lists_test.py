@@ -42,6 +42,14 @@ SEQUENCES = {
     "split-chunks": """(float[n, 7] x) => (float[n, 7] z) <int64 k = {3}, int64 first = {0}, int64 last = {2}, int64 mid = {1}> {
         s = SplitToSequence <axis = 1> (x, k) a = SequenceAt (s, last) b = SequenceAt (s, mid) c = SequenceAt (s, first)
         z = Concat <axis = 1> (a, b, c) }""",
+    "split-open": """(float[4, n] x) => (float[4] z, int64 l, float[4, n] w) <int64 last = {-1}> {
+        s = SplitToSequence <axis = 1, keepdims = 0> (x) z = SequenceAt (s, last) l = SequenceLength (s)
+        t = SplitToSequence <axis = 1> (x) w = ConcatFromSequence <axis = 1> (t) }""",
+    "loop": """(float[n] x) => (float[n] z) <int64 two = {2}, int64 last = {-1}, bool go = {1}> {
+        s = SequenceConstruct (x)
+        r = Loop (two, go, s) <body = b (int64 k, bool d, seq(float[n]) t) => (bool e, seq(float[n]) u) {
+            e = Identity (d) y = SequenceAt (t, k) v = Add (y, x) u = SequenceInsert (t, v) }>
+        z = SequenceAt (r, last) }""",
     "split-sizes": """(float[n, 7] x) => (float[n, 5] z) <int64[2] k = {2, 5}, int64 last = {-1}> {
         s = SplitToSequence <axis = -1> (x, k) z = SequenceAt (s, last) }""",
     "optional": """(float[n, 3] x) => (float[n, 3] z, bool h, bool g) {
@@ -66,15 +74,17 @@ REFUSED = {
         "a place in a sequence is not supported unless it follows from constants"),
     "no-place": ("""(float[n] x) => (float[n] z) <int64 i = {2}> { s = SequenceConstruct (x, x) z = SequenceAt (s, i) }""",
         "place 2 is not in a sequence of 2 tensors"),
-    "open-length": ("""(float[n] x) => (int64 z) { s = SplitToSequence (x) z = SequenceLength (s) }""",
+    "open-length": ("""(float[n] x) => (int64 z) <int64 k = {2}> { s = SplitToSequence (x, k) z = SequenceLength (s) }""",
         "a sequence of parts of n elements is not supported: how many there are has to be known"),
+    "insert-open": ("""(float[n] x) => (int64 z) { s = SplitToSequence (x) t = SequenceInsert (s, x) z = SequenceLength (t) }""",
+        "a sequence whose length is open is not supported here"),
     "output": ("""(float[n] x) => (seq(float[n]) z) { z = SequenceConstruct (x, x) }""",
         "output 'z' is a sequence, which is not supported as an output"),
     "loop": ("""(float[n] x, bool c) => (float[n] z) <int64 two = {2}, int64 i = {0}> {
         s = SequenceConstruct (x)
         r = Loop (two, c, s) <body = b (int64 k, bool d, seq(float[n]) t) => (bool e, seq(float[n]) u) {
             e = Identity (d) u = SequenceInsert (t, x) }>
-        z = SequenceAt (r, i) }""", "a sequence is not supported here"),
+        z = SequenceAt (r, i) }""", "data may end the loop, and how long a sequence is that it makes is not known then"),
 }  # fmt: skip
 
 

@@ -4,39 +4,8 @@ from __future__ import annotations
 
 import harness
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
-
-node = helper.make_node
-
-
-def info(name, *shape):
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape) if shape != (None,) else None)
-
-
-def body(nodes, inputs, outputs):
-    return helper.make_graph(nodes, "step", [info(*i) for i in inputs], [info(*o) for o in outputs])
-
-
-def check(folder, nodes, inputs, results, weights=(), sizes=(1, 2, 7)):
-    """`inputs` are names and shapes, in which "t" is the number of steps."""
-    held = [numpy_helper.from_array(np.asarray(v), k) for k, v in dict(weights).items()]
-    graph = helper.make_graph(nodes, "scan", [info(*i) for i in inputs], [info(r, None) for r in results], held)
-    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 18)])
-    onnx.save(model, folder / "m.onnx")
-    harness.compile_model(folder / "m.onnx", folder / "m.engine")
-    session = onnxruntime.InferenceSession(str(folder / "m.onnx"), providers=["CPUExecutionProvider"])
-    rng = np.random.default_rng(3)
-    for size in sizes:
-        feeds = {name: rng.standard_normal([size if d == "t" else d for d in shape]).astype(np.float32) / 2
-                 for name, *shape in inputs}  # fmt: skip
-        wanted = session.run(results, feeds)
-        values = harness.run_engine(folder / "m.engine", feeds, results, folder / "run")
-        for name, value, want in zip(results, values, wanted):
-            assert value.shape == want.shape
-            np.testing.assert_allclose(value, want, 1e-5, 1e-6, err_msg=f"{name} of {size} steps")
+from steps_model import body, check, node
 
 
 def plain():

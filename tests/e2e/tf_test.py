@@ -204,8 +204,24 @@ def test_steps_share_kernels(tmp_path: Path) -> None:
 
 def test_steps_of_an_open_length(tmp_path: Path) -> None:
     """Of the sizes that the shape holds, the one that the loop counts to."""
-    result = harness.invoke("compile", FOLDERS[0].parent / "open_steps/graph.pb", "-o", tmp_path / "m.engine")
-    assert "the number of steps depends on size x_dim1, which is open" in result.stderr, result.stderr
+    harness.compile_model(FOLDERS[0].parent / "open_steps/graph.pb", tmp_path / "m.engine")
+    for steps in (1, 2, 40):
+        x = np.random.default_rng(steps).standard_normal((2, steps, 3)).astype(np.float32)
+        (got,) = harness.run_all_outputs(tmp_path / "m.engine", {"x": x}, tmp_path).values()
+        np.testing.assert_allclose(got, x.sum(1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 2, 30])
+def test_recurrent_layers_of_an_open_length(length: int, tmp_path: Path) -> None:
+    """They do the same as for a length that is known."""
+    folder = FOLDERS[0].parent / "keras_lengths"
+    harness.compile_model(folder, tmp_path / "open.engine")
+    harness.compile_model(folder, tmp_path / "known.engine", extra=["--shape", f"x=?x{length}x6"])
+    x = np.random.default_rng(length).standard_normal((2, length, 6)).astype(np.float32)
+    x[:, length // 2] = 0  # masked
+    results = [harness.run_all_outputs(tmp_path / f"{kind}.engine", {"x": x}, tmp_path) for kind in ("open", "known")]
+    for name, want in results[1].items():
+        np.testing.assert_allclose(results[0][name], want, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def test_positions_behind_a_table(tmp_path: Path) -> None:

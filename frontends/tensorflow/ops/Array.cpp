@@ -1,5 +1,6 @@
 // TensorArray, the lists of TF1: the last operand, the flow, says what an array
 // holds, so it is the list.
+#include "frontends/tensorflow/Remedy.h"
 #include "frontends/tensorflow/ops/List.h"
 
 using namespace charonia;
@@ -17,6 +18,10 @@ static const TensorList *arrayOf(Node &n, Emitter &e, unsigned count) {
 }
 
 static LogicalResult newArray(Node &n, Emitter &e) {
+  if (mlir::AffineExpr open =
+          n.numInputs() == 1 ? openCountOf(n, e, 0) : mlir::AffineExpr())
+    return llvm::success(succeeded(yieldOpenList(n, {open, {}, {}, {}})) &&
+                         succeeded(yieldOpenList(n, {open, {}, {}, {}})));
   auto count =
       n.numInputs() == 1 ? countOf(n, e, 0) : llvm::FailureOr<int64_t>(0);
   if (failed(count))
@@ -30,6 +35,8 @@ static LogicalResult newArray(Node &n, Emitter &e) {
 }
 
 static LogicalResult readArray(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 2); open && n.has(1))
+    return getOpenItem(n, *open, e);
   const TensorList *list = arrayOf(n, e, 3);
   if (!list)
     return llvm::failure();
@@ -43,6 +50,8 @@ static LogicalResult readArray(Node &n, Emitter &e) {
 }
 
 static LogicalResult writeArray(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 3); open && n.has(1) && n.has(2))
+    return setOpenItem(n, *open, e);
   const TensorList *list = arrayOf(n, e, 4);
   if (!list)
     return llvm::failure();
@@ -57,15 +66,36 @@ static LogicalResult writeArray(Node &n, Emitter &e) {
 }
 
 static LogicalResult scatterArray(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 3); open && n.has(2)) {
+    if (open->stacked || open->element || rankOf(n.input(2)) < 1 ||
+        !listsAll(n, 1, *open, e))
+      return e.fail(
+          "sets some elements of an array of size " +
+              e.getSymbols().toString(open->count) + ", which is open",
+          "set all of them, or " +
+              fixSize(n.getModel(), e.getSymbols().toString(open->count)));
+    return yieldOpenList(n, {open->count, n.input(2), {}, {}});
+  }
   const TensorList *list = arrayOf(n, e, 4);
   return list ? scatterRows(n, e, *list, 2, 1) : llvm::failure();
 }
 static LogicalResult gatherArray(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 2)) {
+    if (open->stacked && !open->element && listsAll(n, 1, *open, e))
+      return n.yield(open->stacked);
+    return e.fail(
+        "takes some elements of an array of size " +
+            e.getSymbols().toString(open->count) + ", which is open",
+        "take all of them, or " +
+            fixSize(n.getModel(), e.getSymbols().toString(open->count)));
+  }
   const TensorList *list = arrayOf(n, e, 3);
   return list ? gatherElements(n, e, *list) : llvm::failure();
 }
 
 static LogicalResult arraySize(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 1))
+    return yieldLength(n, *open, e);
   const TensorList *list = arrayOf(n, e, 2);
   return list ? n.yield(e.scalar(list->size(), e.getBuilder().getI32Type()))
               : llvm::failure();

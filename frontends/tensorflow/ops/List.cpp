@@ -54,6 +54,8 @@ charonia::frontend::tensorflow::positionOf(Node &n, Emitter &e,
 static LogicalResult reserve(Node &n, Emitter &e) {
   if (n.numInputs() != 2)
     return e.fail("has no number of elements", "export the model again");
+  if (AffineExpr open = openCountOf(n, e, 1))
+    return yieldOpenList(n, {open, {}, {}, {}});
   auto count = countOf(n, e, 1);
   if (failed(count))
     return llvm::failure();
@@ -71,8 +73,7 @@ static LogicalResult fromTensor(Node &n, Emitter &e) {
   auto count = graph::constantOf(dims[0]);
   std::string size = e.getSymbols().toString(dims[0]);
   if (!count)
-    return e.fail("makes a list along size " + size + ", which is open",
-                  fixSize(n.getModel(), size));
+    return yieldOpenList(n, {dims[0], n.input(0), {}, {}});
   if (*count > maxElements)
     return e.fail("makes a list of " + size + " tensors; up to " +
                       Twine(maxElements) + " are supported",
@@ -119,6 +120,12 @@ static Value elementOr0(Node &n, const TensorList &list, int64_t i,
                         unsigned shape, Emitter &e) {
   if (Value element = list[i])
     return element;
+  if (list.isCarried)
+    return e.fail("reads element " + Twine(i) +
+                      " of a list, which is not set "
+                      "in this step of a loop, and may be in one before",
+                  "fix the sizes that say how many steps there are with "
+                  "--shape");
   auto dims = elementShape(n, shape, e);
   for (int64_t other = 0; !dims && other < list.size(); ++other)
     if (Value like = list[other])
@@ -153,6 +160,8 @@ static LogicalResult getRow(Node &n, const TensorList &list, Emitter &e) {
 }
 
 static LogicalResult getItem(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 0); open && n.has(1))
+    return getOpenItem(n, *open, e);
   if (n.numInputs() < 2 || !n.item(0).list)
     return e.fail("is not given a list of tensors", "export the model again");
   const TensorList &list = *n.item(0).list;
@@ -201,6 +210,8 @@ static LogicalResult resize(Node &n, Emitter &e) {
 }
 
 static LogicalResult setItem(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 0); open && n.has(1) && n.has(2))
+    return setOpenItem(n, *open, e);
   const TensorList *list = listOf(n, e, 3);
   if (!list)
     return llvm::failure();
@@ -230,6 +241,8 @@ static LogicalResult empty(Node &n, Emitter &) {
 }
 
 static LogicalResult length(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 0))
+    return yieldLength(n, *open, e);
   const TensorList *list = listOf(n, e, 1);
   return list ? n.yield(e.scalar(list->size(), e.getBuilder().getI32Type()))
               : llvm::failure();
@@ -253,6 +266,8 @@ static LogicalResult stackAll(Node &n, const TensorList &list, unsigned shape,
 }
 
 static LogicalResult stack(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 0))
+    return stackOpen(n, *open, elementShape(n, 1, e), e);
   if (n.numInputs() < 1 || !n.item(0).list)
     return e.fail("is not given a list of tensors", "export the model again");
   return stackAll(n, *n.item(0).list, 1, e);

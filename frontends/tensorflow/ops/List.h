@@ -10,8 +10,25 @@ namespace charonia::frontend::tensorflow {
 constexpr int64_t maxElements = maxSteps;
 
 llvm::LogicalResult yieldList(Node &n, TensorList list);
-/// The number of elements, operand `i`; where it is open, what to do about it.
+/// The number of elements, operand `i`, where it has to be known.
 llvm::FailureOr<int64_t> countOf(Node &n, Emitter &e, unsigned i);
+
+// Lists of open length (OpenLists.cpp).
+/// The number of elements, operand `i`, if it is an open size; else null.
+mlir::AffineExpr openCountOf(Node &n, Emitter &e, unsigned i);
+llvm::LogicalResult yieldOpenList(Node &n, OpenList list);
+/// The open list that operand `i` is; null where it is none.
+const OpenList *openListOf(Node &n, unsigned i);
+/// The element at operand 1.
+llvm::LogicalResult getOpenItem(Node &n, const OpenList &list, Emitter &e);
+/// With operand 2 at operand 1.
+llvm::LogicalResult setOpenItem(Node &n, const OpenList &list, Emitter &e);
+/// All elements, of which none may be set: then they are zeros of shape `dims`.
+llvm::LogicalResult stackOpen(Node &n, const OpenList &list,
+                              std::optional<Exprs> dims, Emitter &e);
+llvm::LogicalResult yieldLength(Node &n, const OpenList &list, Emitter &e);
+/// Whether operand `i` lists all places of the list, in order.
+bool listsAll(Node &n, unsigned i, const OpenList &list, Emitter &e);
 /// The position of an element, operand 1.
 llvm::FailureOr<int64_t> positionOf(Node &n, Emitter &e,
                                     const TensorList &list);

@@ -157,7 +157,7 @@ def nans(folder: Path) -> None:
 
 
 def open_steps(folder: Path) -> None:
-    """As many steps as an open size says: refused, so nothing is run."""
+    """As many steps as an open size says."""
 
     @tf.function(input_signature=[spec("x", None, None, 3)])
     def function(x):

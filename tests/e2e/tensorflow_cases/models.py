@@ -38,6 +38,17 @@ def keras_recurrent():
     return keras.Model(x, y)
 
 
+def keras_lengths():
+    """Recurrent layers over a length that is open."""
+    import keras
+
+    layers = keras.layers
+    x = keras.Input((None, 6), name="x")
+    y = layers.LSTM(5, return_sequences=True)(layers.Masking()(x))
+    z = layers.Bidirectional(layers.GRU(4, return_sequences=True))(layers.Conv1D(6, 3, padding="same")(x))
+    return keras.Model(x, [layers.SimpleRNN(3, go_backwards=True)(y), z])
+
+
 def keras2_model():
     import tf_keras
 
@@ -50,4 +61,4 @@ def keras2_model():
     return tf_keras.Model(x, layers.GRU(4, name="state")(y))
 
 
-MODELS = {f.__name__: f for f in (keras_transformer, keras_cnn, keras_recurrent, keras2_model)}
+MODELS = {f.__name__: f for f in (keras_transformer, keras_cnn, keras_recurrent, keras_lengths, keras2_model)}

@@ -1,0 +1,115 @@
+// Sizes that number the steps of a loop: what holds in all steps holds in the
+// first and in the last.
+#include "frontends/common/Symbols.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using mlir::AffineExpr;
+using mlir::AffineExprKind;
+
+AffineExpr Symbols::addCounter() {
+  for (Counter &counter : counters)
+    if (std::exchange(counter.isFree, false))
+      return mlir::getAffineSymbolExpr(counter.symbol, getContext());
+  if (definitions.size() == maxDefinitions)
+    return {};
+  graph::SizeProgram zero{{graph::SizeStep::Op::Size,
+                           mlir::getAffineConstantExpr(0, getContext()), 0}};
+  auto position = static_cast<unsigned>(symbols.size());
+  counters.push_back({position, {}, false});
+  defined.push_back({zero, mlir::getAffineSymbolExpr(position, getContext())});
+  return addDefined("step", 0, maxDimension - 1, {position, zero});
+}
+
+void Symbols::giveBack(AffineExpr expr) {
+  for (Counter &counter : counters)
+    if (expr.isFunctionOfSymbol(counter.symbol)) {
+      counter.isFree = true;
+      counter.count = {};
+    }
+}
+
+void Symbols::setCount(AffineExpr counter, AffineExpr count) {
+  for (Counter &c : counters)
+    if (counter.isFunctionOfSymbol(c.symbol)) {
+      c.count = count;
+      graph::Symbol &symbol = symbols[c.symbol];
+      symbol.max = std::clamp<int64_t>(bounds(count).high - 1, 0, symbol.max);
+      facts.set(c.symbol, symbol);
+    }
+}
+
+bool Symbols::namesCounter(AffineExpr expr) const {
+  return llvm::any_of(counters, [&](const Counter &counter) {
+    return expr.isFunctionOfSymbol(counter.symbol);
+  });
+}
+
+namespace {
+/// Which way an expression goes from step to step: up, down, neither, or one
+/// way here and the other there.
+enum class Way { None, Up, Down, Both };
+
+class WayFinder {
+public:
+  WayFinder(unsigned counter,
+            llvm::function_ref<graph::Interval(AffineExpr)> bounds)
+      : counter(counter), bounds(bounds) {}
+
+  Way of(AffineExpr expr) {
+    if (!expr.isFunctionOfSymbol(counter))
+      return Way::None;
+    auto binary = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(expr);
+    if (!binary)
+      return Way::Up;
+    AffineExpr a = binary.getLHS(), b = binary.getRHS();
+    switch (expr.getKind()) {
+    case AffineExprKind::Add:
+      return sum(of(a), of(b));
+    case AffineExprKind::Mul:
+      return a.isFunctionOfSymbol(counter) ? scaled(of(a), b)
+                                           : scaled(of(b), a);
+    case AffineExprKind::FloorDiv:
+    case AffineExprKind::CeilDiv: // Divisors are positive.
+      return b.isFunctionOfSymbol(counter) ? Way::Both : of(a);
+    default:
+      return Way::Both;
+    }
+  }
+
+private:
+  static Way sum(Way a, Way b) {
+    return a == Way::None ? b : b == Way::None || a == b ? a : Way::Both;
+  }
+  Way scaled(Way way, AffineExpr by) {
+    if (by.isFunctionOfSymbol(counter))
+      return Way::Both;
+    graph::Interval range = bounds(by);
+    if (range.low >= 0 || way == Way::Both)
+      return way;
+    if (range.high > 0)
+      return Way::Both;
+    return way == Way::Up ? Way::Down : Way::Up;
+  }
+
+  unsigned counter;
+  llvm::function_ref<graph::Interval(AffineExpr)> bounds;
+};
+} // namespace
+
+AffineExpr Symbols::leastInSteps(AffineExpr expr) const {
+  auto range = [&](AffineExpr e) { return bounds(e); };
+  for (const Counter &counter : counters) {
+    Way way = WayFinder(counter.symbol, range).of(expr);
+    if (way == Way::None)
+      continue;
+    if (way == Way::Both || !counter.count)
+      return {};
+    AffineExpr step = way == Way::Up
+                          ? mlir::getAffineConstantExpr(0, getContext())
+                          : resolve(counter.count) - 1;
+    expr = graph::simplify(expr.replace(
+        mlir::getAffineSymbolExpr(counter.symbol, getContext()), step));
+  }
+  return expr;
+}

@@ -1,0 +1,118 @@
+// Loops whose number of steps is a size: one step is built and repeated.
+#ifndef CHARONIA_FRONTENDS_COMMON_OPENLOOPS_H
+#define CHARONIA_FRONTENDS_COMMON_OPENLOOPS_H
+
+#include "frontends/common/RepeatedSteps.h"
+#include "llvm/ADT/BitVector.h"
+#include <functional>
+
+namespace charonia::frontend {
+
+/// Steps of a loop that the runtime plans at most.
+constexpr int64_t maxRepeatedSteps = int64_t(1) << 20;
+
+/// A loop, as its frontend tells of it.
+struct OpenLoop {
+  /// What a step gives.
+  struct Step {
+    /// The states of the step behind. While a loop is looked into: those that
+    /// are asked for.
+    Values states;
+    /// Of all steps, to be stacked along a first dimension.
+    Values outputs;
+    /// Null where there is none. See `testsBefore`.
+    mlir::Value condition;
+  };
+  /// What is asked of one that looks into the loop: these states of the next
+  /// step alone, and the condition.
+  using Wanted = llvm::BitVector;
+
+  /// The states before the first step. A null one is zeros if a step sets it,
+  /// whatever steps find, and else stays null.
+  Values states;
+  /// States that every step gives on as they are; all others by default.
+  llvm::BitVector kept;
+  /// How many steps there are at most; null where only the condition says.
+  mlir::AffineExpr most;
+  /// Whether the condition of a step says that it is taken, or that the one
+  /// behind it is; the first is taken then.
+  bool testsBefore = false;
+  /// Builds step `number` of these states. `wanted` is not null where what is
+  /// built is looked at and dropped: it then leaves no failure behind.
+  std::function<std::optional<Step>(mlir::AffineExpr number,
+                                    llvm::ArrayRef<mlir::Value> states,
+                                    const Wanted *wanted)>
+      take;
+  /// What to do where data says how many steps there are.
+  const char *dataRemedy;
+};
+
+/// What a loop leaves.
+struct LoopResults {
+  Values states, outputs;
+  mlir::AffineExpr count;
+};
+
+/// A state that is `first` + `stride` * the step's number.
+struct Induction {
+  mlir::AffineExpr first;
+  int64_t stride = 1;
+  mlir::AffineExpr at(mlir::AffineExpr step) const {
+    return graph::simplify(first + step * stride);
+  }
+};
+
+/// Builds a loop that is repeated. States that count by a number each step are
+/// expressions inside of it.
+class LoopBuilder {
+public:
+  /// Looks into the loop: what counts, and how many steps there are.
+  LoopBuilder(const OpenLoop &loop, Emitter &e);
+
+  ~LoopBuilder();
+  LoopBuilder(const LoopBuilder &) = delete;
+  LoopBuilder &operator=(const LoopBuilder &) = delete;
+
+  /// Whether how many steps there are follows from sizes, and is open or too
+  /// many to be written out. Not where data may end so many: all would run.
+  bool canRepeat() const;
+  /// Once, where it can. Nothing, and a failure, where a step cannot be built.
+  std::optional<LoopResults> build();
+
+private:
+  bool isKept(size_t i) const {
+    return i < loop.kept.size() && loop.kept.test(i);
+  }
+  mlir::Value stateAt(size_t i, mlir::AffineExpr step);
+  mlir::Value placeholder(mlir::Value init);
+  void findCandidates();
+  bool lookOnce(const Values &opaque);
+  std::optional<int64_t> strideOf(size_t i, mlir::Value next);
+  void readCount(const OpenLoop::Step &step);
+  mlir::Value carry(std::optional<size_t> state, mlir::Value init);
+  bool keepEnded(OpenLoop::Step &step);
+  bool checkStates(const OpenLoop::Step &step);
+  std::optional<LoopResults> finish(OpenLoop::Step &step);
+
+  const OpenLoop &loop;
+  Emitter &e;
+  Symbols &symbols;
+  mlir::AffineExpr counter;
+  /// How many steps there are; null where that does not follow from sizes.
+  mlir::AffineExpr count;
+  /// Whether data never ends the loop before.
+  bool isExact = true;
+  std::vector<std::optional<Induction>> inductions;
+  std::optional<RepeatedSteps> steps;
+  /// By state: what a step finds; null where that follows from its number, or
+  /// is what the first one found.
+  Values carried;
+  /// What is carried, in order, and what is carried on: of a state, or whether
+  /// the loop goes on.
+  llvm::SmallVector<std::optional<size_t>> order;
+  mlir::Value goesOn;
+};
+
+} // namespace charonia::frontend
+
+#endif

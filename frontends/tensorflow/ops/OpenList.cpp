@@ -1,0 +1,87 @@
+// Lists of as many tensors as an open size says: one tensor, or what steps that
+// are repeated set of them.
+#include "frontends/common/builders/Gather.h"
+#include "frontends/tensorflow/Remedy.h"
+#include "frontends/tensorflow/ops/List.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::tensorflow;
+using llvm::LogicalResult;
+using mlir::AffineExpr;
+using mlir::Value;
+
+namespace tf = charonia::frontend::tensorflow;
+
+AffineExpr tf::openCountOf(Node &n, Emitter &e, unsigned i) {
+  graph::SymbolicTensor known =
+      n.has(i) ? e.evaluateSizes(n.input(i)) : graph::SymbolicTensor();
+  bool isOpen = known.isComplete() && known.elements->size() == 1 &&
+                !known.constants() &&
+                e.getSymbols().isNonNegative(known.elements->front());
+  return isOpen ? known.elements->front() : AffineExpr();
+}
+
+LogicalResult tf::yieldOpenList(Node &n, OpenList list) {
+  Item item;
+  item.openList = std::make_shared<OpenList>(std::move(list));
+  return n.yieldItem(std::move(item));
+}
+
+const OpenList *tf::openListOf(Node &n, unsigned i) {
+  return i < n.numInputs() ? n.item(i).openList.get() : nullptr;
+}
+
+LogicalResult tf::getOpenItem(Node &n, const OpenList &list, Emitter &e) {
+  if (!list.stacked || list.element)
+    return e.fail("reads an element of a list of size " +
+                      e.getSymbols().toString(list.count) +
+                      ", which is open, that steps of the same loop set",
+                  fixSize(n.getModel(), e.getSymbols().toString(list.count)));
+  Value place = e.reshape(n.input(1), {});
+  if (failed(checkPositions(list.stacked, place, 0, e)))
+    return llvm::failure();
+  return n.yield(
+      e.op<graph::GatherOp>({list.stacked, place}, e.attr("axis", int64_t(0))));
+}
+
+LogicalResult tf::setOpenItem(Node &n, const OpenList &list, Emitter &e) {
+  graph::SymbolicTensor place = e.evaluate(n.input(1));
+  if (list.stacked || list.element || !place.isComplete() ||
+      place.elements->size() != 1)
+    return e.fail("sets elements of a list of size " +
+                      e.getSymbols().toString(list.count) +
+                      ", which is open, other than one each step of a loop",
+                  fixSize(n.getModel(), e.getSymbols().toString(list.count)));
+  OpenList changed = list;
+  changed.element = n.input(2);
+  changed.place = place.elements->front();
+  return yieldOpenList(n, std::move(changed));
+}
+
+LogicalResult tf::stackOpen(Node &n, const OpenList &list,
+                            std::optional<Exprs> dims, Emitter &e) {
+  if (list.element)
+    return e.fail("stacks a list whose elements steps of the same loop set",
+                  "export the model without that");
+  if (list.stacked)
+    return n.yield(list.stacked);
+  mlir::Type element = n.type("element_dtype", 1);
+  if (!element || !dims)
+    return e.fail("stacks a list of which no element is set, and whose shape "
+                  "is not known",
+                  "give the list its element_shape");
+  dims->insert(dims->begin(), list.count);
+  return n.yield(e.broadcast(e.scalar(int64_t(0), element), *dims));
+}
+
+LogicalResult tf::yieldLength(Node &n, const OpenList &list, Emitter &e) {
+  return n.yield(e.size(list.count, e.getBuilder().getI32Type()));
+}
+
+bool tf::listsAll(Node &n, unsigned i, const OpenList &list, Emitter &e) {
+  auto iota = n.has(i) ? n.input(i).getDefiningOp<graph::IotaOp>() : nullptr;
+  return iota && rankOf(n.input(i)) == 1 &&
+         e.agree(graph::getShape(n.input(i))[0], list.count,
+                 "lists all of its elements");
+}

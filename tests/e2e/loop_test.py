@@ -1,0 +1,181 @@
+"""`Loop` over a number of steps that follows from an open size, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto
+from steps_model import body, check, info, node
+
+I64, BOOL = TensorProto.INT64, TensorProto.BOOL
+NUMBERS = {"zero": np.int64(0), "one": np.int64(1), "two": np.int64(2), "true": np.bool_(True), "axis0": np.int64([0])}
+STEP = [info("i", kind=I64), info("go", kind=BOOL)]
+GOES_ON = info("next_go", kind=BOOL)
+
+
+def extent(x, axis, result):
+    return [node("Shape", [x], [f"{x}_dims"]), node("Gather", [f"{x}_dims", axis], [result])]
+
+
+def loop(nodes, states, results, tests=False, trips="n", go="true"):
+    """A node and what is before it: states as (in the body, behind it, shape) and so outputs, (in the body, shape)."""
+    goes_on = [] if tests else [node("Identity", ["go"], ["next_go"])]
+    step = body(nodes + goes_on, STEP + [a for a, _, _ in states], [GOES_ON] + [b for _, b, _ in states] + results)
+    return lambda outputs: node("Loop", [trips, go] + [s for _, _, s in states], outputs, body=step)
+
+
+def row(x, axis, place, result):
+    return node("Gather", [x, place], [result], axis=axis)
+
+
+def plain(at="i"):
+    return [row("a", 1, at, "x"), node("Add", ["s", "x"], ["sum"]), node("Tanh", ["sum"], ["next"]),
+            node("Mul", ["next", "x"], ["out"])]  # fmt: skip
+
+
+STATE = (("s", 3), ("next", 3), "h")
+
+
+def test_a_range_over_a_size(tmp_path):
+    steps = loop(plain(), [STATE], [("out", 3)])
+    check(tmp_path, [*extent("a", "one", "n"), steps(["y", "z"])], [("h", 3), ("a", 3, "t")], ["y", "z"], NUMBERS)
+
+
+def test_a_range_that_may_be_empty(tmp_path):
+    """One step less than the size; each reads the element behind its own."""
+    nodes = [node("Add", ["i", "one"], ["behind"]), *plain("behind")]
+    steps = loop(nodes, [STATE], [("out", 3)])
+    outer = [*extent("a", "one", "all"), node("Sub", ["all", "one"], ["n"]), steps(["y", "z"])]
+    check(tmp_path, outer, [("h", 3), ("a", 3, "t")], ["y", "z"], NUMBERS)
+
+
+def test_more_steps_than_are_written_out(tmp_path):
+    steps = loop(plain(), [STATE], [("out", 3)])
+    check(tmp_path, [steps(["y", "z"])], [("h", 3), ("a", 3, 9000)], ["y", "z"], NUMBERS | {"n": np.int64(9000)}, (0,))
+
+
+@pytest.mark.parametrize("first, stride, trips", [("zero", "one", "n"), ("zero", "two", "half"), ("last", "minus", "n")])
+def test_states_that_count(tmp_path, first, stride, trips):
+    """They are places, and what they are in the end is right."""
+    counts = (info("c", kind=I64), info("next_c", kind=I64), first)
+    steps = loop([*plain("c"), node("Add", ["c", stride], ["next_c"])], [STATE, counts], [("out", 3)], trips=trips)
+    outer = [*extent("a", "one", "n"), node("Sub", ["n", "one"], ["last"]), node("Div", ["n", "two"], ["half"])]
+    results = ["y", info("last_c", kind=I64), "z"]
+    numbers = NUMBERS | {"minus": np.int64(-1)}
+    check(tmp_path, [*outer, steps(["y", "last_c", "z"])], [("h", 3), ("a", 3, "t")], results, numbers)
+
+
+def test_a_condition_that_says_how_many(tmp_path):
+    """As TensorFlow's loops are: a counter is compared with a size."""
+    counts = (info("c", kind=I64), info("next_c", kind=I64), "zero")
+    nodes = [*plain("c"), node("Add", ["c", "one"], ["next_c"]), node("Less", ["next_c", "all"], ["less"]),
+             node("And", ["less", "go"], ["next_go"])]  # fmt: skip
+    steps = loop(nodes, [STATE, counts], [("out", 3)], tests=True, trips="", go="first")
+    outer = [*extent("a", "one", "all"), node("Less", ["zero", "all"], ["first"]), steps(["y", "c_end", "z"])]
+    results = ["y", info("c_end", kind=I64), "z"]
+    check(tmp_path, outer, [("h", 3), ("a", 3, "t")], results, NUMBERS, (1, 2, 7))
+
+
+def test_data_that_ends_it(tmp_path):
+    """No more steps than the size says; states stay what they were, and what counts does, too."""
+    counts = (info("c", kind=I64), info("next_c", kind=I64), "zero")
+    nodes = [row("a", 1, "i", "x"), node("Add", ["s", "x"], ["next"]), node("Add", ["c", "one"], ["next_c"]),
+             node("ReduceMax", ["next"], ["top"], keepdims=0), node("Less", ["top", "bound"], ["next_go"])]  # fmt: skip
+    steps = loop(nodes, [STATE, counts], [], tests=True)
+    outer = [*extent("a", "one", "n"), steps(["y", "c_end"])]
+    inputs, results = [("h", 3), ("a", 3, "t")], ["y", info("c_end", kind=I64)]
+    check(tmp_path, outer, inputs, results, NUMBERS | {"bound": np.float32(0.9)}, (1, 2, 7, 40))
+
+
+@pytest.mark.parametrize("name", ["new axis", "old axis", "two a step", "behind others", "one of them", "length"])
+def test_sequences_that_grow(tmp_path, name):
+    """What a loop of PyTorch collects in a list."""
+    first = [node("SequenceEmpty", [], ["list"])]
+    if name == "behind others":
+        first = [node("SequenceConstruct", ["h"], ["list"])]
+    sequence = onnx.helper.make_tensor_sequence_value_info
+    adds = [node("SequenceInsert", ["l", "out"], ["next_l"])]
+    if name == "two a step":
+        adds = [node("SequenceInsert", ["l", "out"], ["l1"]), node("SequenceInsert", ["l1", "next"], ["next_l"])]
+    lists = (sequence("l", TensorProto.FLOAT, None), sequence("next_l", TensorProto.FLOAT, None), "list")
+    steps = loop([*plain(), *adds], [STATE, lists], [])
+    joins = {"one of them": node("SequenceAt", ["all", "minus"], ["z"]), "length": node("SequenceLength", ["all"], ["z"])}
+    join = joins.get(name, node("ConcatFromSequence", ["all"], ["z"], axis=0 if name == "old axis" else 1,
+                                new_axis=int(name != "old axis")))  # fmt: skip
+    results = ["y", info("z", kind=I64) if name == "length" else "z"]
+    outer = [*extent("a", "one", "n"), *first, steps(["y", "all"]), join]
+    check(tmp_path, outer, [("h", 3), ("a", 3, "t")], results, NUMBERS | {"minus": np.int64(-1)})
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_sequence_of_all_parts(tmp_path, keepdims):
+    shape = (3,) if not keepdims else (3, 1)
+    nodes = [node("SequenceAt", ["parts", "i"], ["x"]), node("Add", ["s", "x"], ["next"])]
+    steps = loop(nodes, [(("s", *shape), ("next", *shape), "h")], [])
+    outer = [node("SplitToSequence", ["a"], ["parts"], axis=1, keepdims=keepdims),
+             node("SequenceLength", ["parts"], ["n"]), steps(["y"])]  # fmt: skip
+    check(tmp_path, outer, [("h", *shape), ("a", 3, "t")], ["y"], NUMBERS)
+
+
+def test_memory_that_steps_write(tmp_path):
+    """`out[i] = ...`, and the step's number as data."""
+    nodes = [node("Cast", ["i"], ["f"], to=TensorProto.FLOAT), row("a", 0, "i", "x"), node("Mul", ["x", "f"], ["v"]),
+             node("Unsqueeze", ["v", "axis0"], ["update"]), node("Reshape", ["i", "shape"], ["place"]),
+             node("ScatterND", ["s", "place", "update"], ["next"])]  # fmt: skip
+    steps = loop(nodes, [(("s", "t", 4), ("next", "t", 4), "h")], [])
+    numbers = NUMBERS | {"shape": np.int64([1, 1])}
+    check(tmp_path, [*extent("a", "zero", "n"), steps(["y"])], [("h", "t", 4), ("a", "t", 4)], ["y"], numbers)
+
+
+def test_a_loop_inside_of_steps(tmp_path):
+    """Whose number of steps is known."""
+    inner = body([row("x", 0, "j", "one_x"), node("Add", ["p", "one_x"], ["q"]), node("Identity", ["g"], ["next_g"])],
+                 [info("j", kind=I64), info("g", kind=BOOL), ("p",)], [info("next_g", kind=BOOL), ("q",)])  # fmt: skip
+    nodes = [row("a", 1, "i", "x"), node("Loop", ["two", "true", "s"], ["next"], body=inner)]
+    steps = loop(nodes, [(("s",), ("next",), "h")], [])
+    check(tmp_path, [*extent("a", "one", "n"), steps(["y"])], [("h",), ("a", 3, "t")], ["y"], NUMBERS)
+
+
+def test_a_table_limits_the_steps(tmp_path):
+    """What a step needs has to hold in the last one, too: no load leaves the table."""
+    nodes = [row("table", 0, "i", "w"), *plain(), node("Add", ["out", "w"], ["more"])]
+    steps = loop(nodes, [STATE], [("more", 3)])
+    table = NUMBERS | {"table": np.random.default_rng(5).standard_normal((5, 3)).astype(np.float32)}
+    outer, inputs = [*extent("a", "one", "n"), steps(["y", "z"])], [("h", 3), ("a", 3, "t")]
+    check(tmp_path, outer, inputs, ["y", "z"], table, (1, 5))
+    with pytest.raises(harness.CharoniaError, match=r"dimension 1 of a \(t = 6\) must be at most 5, so that positions lie inside their table"):
+        check(tmp_path, outer, inputs, ["y", "z"], table, (6,))
+
+
+@pytest.mark.parametrize("last, refused", [("i", False), ("behind", True)])
+def test_places_of_another_tensor(tmp_path, last, refused):
+    """Two sizes that are given apart: the larger one has to be large enough, which is checked."""
+    nodes = [node("Add", ["i", "one"], ["behind"]), row("b", 0, last, "w"), *plain(), node("Add", ["out", "w"], ["more"])]
+    steps = loop(nodes, [STATE], [("more", 3)])
+    outer, inputs = [*extent("a", "one", "n"), steps(["y", "z"])], [("h", 3), ("a", 3, "t"), ("b", "t", 3)]
+    if not refused:
+        check(tmp_path, outer, inputs, ["y", "z"], NUMBERS)
+        return
+    with pytest.raises(harness.CharoniaError, match=r"position step\d \+ 1 may lie outside of the t elements"):
+        check(tmp_path, outer, inputs, ["y", "z"], NUMBERS)
+
+
+REFUSED = {
+    "grows": ([node("Concat", ["s", "x"], ["next"], axis=0)], r"a step makes float32\[6\] of a state of float32\[3\]"),
+    "sizes": (
+        [node("Reshape", ["i", "line"], ["end"]), node("Slice", ["a", "axis0", "end", "axis1"], ["part"]),
+         node("ReduceSum", ["part"], ["sums"], keepdims=0), node("Add", ["s", "sums"], ["next"])],
+        r"size step\d of float32\[3, step\d\] differs from step to step of a loop",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(tmp_path, name):
+    nodes, message = REFUSED[name]
+    steps = loop([row("a", 1, "i", "x"), *nodes], [STATE], [])
+    numbers = NUMBERS | {"line": np.int64([1]), "axis1": np.int64([1])}
+    with pytest.raises(harness.CharoniaError, match=message):
+        check(tmp_path, [*extent("a", "one", "n"), steps(["y"])], [("h", 3), ("a", 3, "t")], ["y"], numbers)
