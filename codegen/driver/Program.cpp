@@ -2,6 +2,7 @@
 #include "codegen/driver/Convert.h"
 #include "codegen/driver/InPlace.h"
 #include "codegen/driver/Runs.h"
+#include "codegen/driver/StepResults.h"
 #include "codegen/driver/Work.h"
 #include "graph/analysis/Computing.h"
 #include "graph/analysis/IterationSpace.h"
@@ -163,7 +164,8 @@ private:
 
   /// What steps carry lies in buffers of its own, and what they read of others
   /// is read until the last. Where a kernel gives an output it writes it to its
-  /// place among those of all steps.
+  /// place among those of all steps, and what it carries on to the place where
+  /// the next step reads it.
   void findPlacesOfSteps(graph::RepeatOp repeat) {
     constexpr uint32_t never = engine::noIndex;
     Block &body = bodyOf(repeat);
@@ -177,14 +179,15 @@ private:
     findPlaces(body);
     Operation *terminator = body.getTerminator();
     bool anyPlaced = false;
-    for (unsigned i = carried; i < terminator->getNumOperands(); ++i) {
+    for (unsigned i = 0; i < terminator->getNumOperands(); ++i) {
       Value source = root(terminator->getOperand(i));
       Operation *kernel = source.getDefiningOp();
       if (!kernel || kernel->getBlock() != &body ||
           !isa<graph::KernelOp>(kernel) || places.contains(source) ||
-          !mayLieAmongOthers(source.getType()))
+          (i >= carried && !mayLieAmongOthers(source.getType())))
         continue;
-      places[source] = placeAmongSteps(repeat, i);
+      places[source] =
+          i < carried ? alternate(repeat, i) : placeAmongSteps(repeat, i);
       anyPlaced = true;
     }
     if (anyPlaced) {
@@ -195,7 +198,34 @@ private:
       readAt(value, never);
     for (auto [i, result] : llvm::enumerate(repeat.getResults()))
       if (i < carried)
-        places[result] = Place{body.getArgument(i)};
+        places[result] =
+            alternating.contains(body.getArgument(i))
+                ? inTurn(body.getArgument(i), repeat.getCount().getResult(0))
+                : Place{body.getArgument(i)};
+  }
+
+  /// A state that a kernel of each step writes has two places in its buffer: a
+  /// step reads one and writes the other, where the next one reads. Gives the
+  /// one that is written.
+  Place alternate(graph::RepeatOp repeat, unsigned i) {
+    Value state = bodyOf(repeat).getArgument(i);
+    AffineExpr counter = repeat.getCounter().getResult(0);
+    alternating.insert(state);
+    places[state] = inTurn(state, counter);
+    return inTurn(state, counter + 1);
+  }
+  /// The place of a state that is read in step `number`.
+  Place inTurn(Value state, AffineExpr number) {
+    return {state, /*isPart=*/true,
+            toShapeExpr(number % 2) * strideOf(state.getType())};
+  }
+  /// From one place of a state to the other, in bytes.
+  ShapeExpr strideOf(Type type) {
+    int64_t alignment = argumentAlignment(program().device);
+    AffineExpr bytes =
+        graph::numElements(graph::getShape(type), type.getContext()) *
+        graph::elementBytes(getElementTypeOrSelf(type));
+    return toShapeExpr(graph::simplify(bytes.ceilDiv(alignment) * alignment));
   }
   bool mayLieAmongOthers(Type type) {
     AffineExpr count = graph::numElements(
@@ -239,6 +269,8 @@ private:
     for (unsigned i = 0; i < carried; ++i) {
       Value state = body.getArgument(i);
       uint32_t buffer = addBuffer(engine::Buffer::Kind::Arena, state, "");
+      if (alternating.contains(state))
+        program().buffers[buffer].size = strideOf(state.getType()) * 2;
       addCopy(buffer, 0, repeat.getOperand(i));
     }
     for (Value result : repeat.getResults().drop_front(carried))
@@ -278,7 +310,7 @@ private:
     for (unsigned i = 0; i < carried; ++i) {
       uint32_t state = numbers.lookup(body.getArgument(i));
       if (auto moved = kept.find(i); moved != kept.end())
-        addCopy(state, 0, moved->second, 0, program().buffers[state].size);
+        addCopy(state, 0, moved->second, 0, sizeInBytes(values[i].getType()));
       else if (root(values[i]) != body.getArgument(i))
         addCopy(state, 0, values[i]);
     }
@@ -453,6 +485,8 @@ private:
   llvm::DenseMap<Value, Place> places;
   llvm::DenseMap<Value, uint32_t> numbers, lastUse;
   llvm::DenseMap<Value, size_t> outputs;
+  /// States of steps with two places.
+  llvm::DenseSet<Value> alternating;
   llvm::StringMap<uint32_t> weightBuffers;
   /// Kernels so far.
   uint32_t launched = 0;
@@ -465,6 +499,7 @@ ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
   for (func::FuncOp computing :
        graph::getComputing(function->getParentOfType<ModuleOp>()))
     passRuns(computing, argumentAlignment(device));
+  function->getParentOfType<ModuleOp>().walk(storeTwice);
   return ProgramBuilder(function, device, kernels).run();
 }
 
