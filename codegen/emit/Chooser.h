@@ -148,7 +148,7 @@ private:
   int64_t mostInTile();
   void elementwise();
 
-  // --- Contractions: ProductSchedule.cpp.
+  // --- Contractions: ProductSchedule.cpp, AttentionSchedule.cpp.
   /// Rows of a product's tile, at most `most`: those that waste least, be it on
   /// rows that do not exist or on what a tile costs beside its multiplications.
   int64_t rowTile(int64_t m, int64_t most, int64_t vectors);
@@ -164,8 +164,11 @@ private:
     int64_t columns = 0, features = 0;
     bool operator==(const AttentionTile &) const = default;
   };
-  /// Bytes of shared memory that a tile takes with two steps under way.
-  int64_t sharedBytesOf(const AttentionTile &tile, int64_t n) const;
+  /// Bytes of shared memory that a tile takes with so many steps under way.
+  int64_t sharedBytesOf(const AttentionTile &tile, int64_t n,
+                        int64_t most = 2) const;
+  double multiplyingTime(const AttentionTile &tile, int64_t rows, int64_t n,
+                         int64_t batch) const;
   /// The tile, or what is left of it where registers or shared memory of the
   /// chip are too few for `n` columns: no more than the `m` rows that there
   /// are, fewer keys of a step, then fewer rows, which read keys and values
@@ -174,7 +177,8 @@ private:
   /// scores again.
   AttentionTile fitted(AttentionTile tile, int64_t m, int64_t n) const;
   /// Of types that tensor cores do not take, and of f32 as tf32.
-  std::vector<AttentionTile> wideAttention(int64_t rows, int64_t n);
+  std::vector<AttentionTile> wideAttention(int64_t rows, int64_t n,
+                                           int64_t batch);
   std::vector<AttentionTile> gpuAttention(int64_t rows, int64_t n,
                                           int64_t batch);
   /// The longest rows of as many heads as have their keys and values in the
