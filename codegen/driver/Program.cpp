@@ -209,10 +209,11 @@ private:
   /// one that is written.
   Place alternate(graph::RepeatOp repeat, unsigned i) {
     Value state = bodyOf(repeat).getArgument(i);
+    // One more than the step's number.
     AffineExpr counter = repeat.getCounter().getResult(0);
     alternating.insert(state);
-    places[state] = inTurn(state, counter);
-    return inTurn(state, counter + 1);
+    places[state] = inTurn(state, counter - 1);
+    return inTurn(state, counter);
   }
   /// The place of a state that is read in step `number`.
   Place inTurn(Value state, AffineExpr number) {
@@ -283,7 +284,8 @@ private:
     entry.symbol =
         cast<AffineSymbolExpr>(repeat.getCounter().getResult(0)).getPosition();
     entry.count = toShapeExpr(repeat.getCount().getResult(0));
-    program().repeats.push_back(std::move(entry));
+    if (entry.first < entry.last)
+      program().repeats.push_back(std::move(entry));
   }
 
   /// Outputs that no kernel wrote to their places, and what is carried on: all

@@ -13,30 +13,51 @@ AffineExpr Symbols::addCounter() {
       return mlir::getAffineSymbolExpr(counter.symbol, getContext());
   if (definitions.size() == maxDefinitions)
     return {};
-  graph::SizeProgram zero{{graph::SizeStep::Op::Size,
-                           mlir::getAffineConstantExpr(0, getContext()), 0}};
+  graph::SizeProgram one{{graph::SizeStep::Op::Size,
+                          mlir::getAffineConstantExpr(1, getContext()), 0}};
   auto position = static_cast<unsigned>(symbols.size());
   counters.push_back({position, {}, false});
-  defined.push_back({zero, mlir::getAffineSymbolExpr(position, getContext())});
-  return addDefined("step", 0, maxDimension - 1, {position, zero});
+  // Lists of what is defined have an entry for each.
+  defined.push_back({one, mlir::getAffineSymbolExpr(position, getContext())});
+  return addDefined("step", 1, maxDimension, {position, one});
+}
+
+Symbols::Counter &Symbols::counterOf(AffineExpr expr) {
+  auto it = llvm::find_if(counters, [&](const Counter &counter) {
+    return expr.isFunctionOfSymbol(counter.symbol);
+  });
+  assert(it != counters.end() && "no counter");
+  return *it;
 }
 
 void Symbols::giveBack(AffineExpr expr) {
-  for (Counter &counter : counters)
-    if (expr.isFunctionOfSymbol(counter.symbol)) {
-      counter.isFree = true;
-      counter.count = {};
-    }
+  Counter &counter = counterOf(expr);
+  counter.isFree = true;
+  counter.count = {};
 }
 
-void Symbols::setCount(AffineExpr counter, AffineExpr count) {
-  for (Counter &c : counters)
-    if (counter.isFunctionOfSymbol(c.symbol)) {
-      c.count = count;
-      graph::Symbol &symbol = symbols[c.symbol];
-      symbol.max = std::clamp<int64_t>(bounds(count).high - 1, 0, symbol.max);
-      facts.set(c.symbol, symbol);
-    }
+void Symbols::dropFreeCounters() {
+  while (!counters.empty() && counters.back().isFree &&
+         counters.back().symbol + 1 == symbols.size()) {
+    byName.erase(symbols.back().name);
+    symbols.pop_back();
+    declared.pop_back();
+    values.pop_back();
+    definitions.pop_back();
+    defined.pop_back();
+    counters.pop_back();
+  }
+}
+
+void Symbols::setCount(AffineExpr expr, AffineExpr count) {
+  counterOf(expr).count = count;
+}
+
+void Symbols::settleCount(AffineExpr expr) {
+  Counter &counter = counterOf(expr);
+  graph::Symbol &symbol = symbols[counter.symbol];
+  symbol.max = std::clamp<int64_t>(bounds(counter.count).high, 1, symbol.max);
+  facts.set(counter.symbol, symbol);
 }
 
 bool Symbols::namesCounter(AffineExpr expr) const {
@@ -106,8 +127,8 @@ AffineExpr Symbols::leastInSteps(AffineExpr expr) const {
     if (way == Way::Both || !counter.count)
       return {};
     AffineExpr step = way == Way::Up
-                          ? mlir::getAffineConstantExpr(0, getContext())
-                          : resolve(counter.count) - 1;
+                          ? mlir::getAffineConstantExpr(1, getContext())
+                          : resolve(counter.count);
     expr = graph::simplify(expr.replace(
         mlir::getAffineSymbolExpr(counter.symbol, getContext()), step));
   }

@@ -17,7 +17,8 @@ struct Duration {
   bool isExact = true;
 };
 
-/// Reads a condition that was built for step `counter`.
+/// Reads a condition that was built for the step that `counter` is one more
+/// than.
 class DurationFinder {
 public:
   DurationFinder(AffineExpr counter, Emitter &e)
@@ -40,8 +41,15 @@ public:
                b = of(op->getOperand(1), depth + 1);
       return {smaller(a.most, b.most), a.isExact && b.isExact};
     }
+    if (llvm::isa_and_present<graph::OrOp>(op))
+      for (bool second : {false, true})
+        if (knownInteger(op->getOperand(second), e) == 0)
+          return of(op->getOperand(!second), depth + 1);
+    if (llvm::isa_and_present<graph::NotOp>(op))
+      if (auto inner = op->getOperand(0).getDefiningOp<graph::CompareOp>())
+        return of(inner, /*isNegated=*/true);
     if (auto compare = llvm::dyn_cast_or_null<graph::CompareOp>(op))
-      return of(compare);
+      return of(compare, /*isNegated=*/false);
     return {{}, false};
   }
 
@@ -51,21 +59,40 @@ public:
   }
 
 private:
-  Duration of(graph::CompareOp compare) {
+  Duration of(graph::CompareOp compare, bool isNegated) {
     AffineExpr less = sizeOf(compare.getLhs()), more = sizeOf(compare.getRhs());
     using graph::Predicate;
     Predicate predicate = compare.getPredicate();
-    if (predicate == Predicate::gt || predicate == Predicate::ge)
-      std::swap(less, more);
-    bool isOrdered = predicate != Predicate::eq && predicate != Predicate::ne;
-    if (!less || !more || !isOrdered)
+    if (!less || !more)
+      return {{}, false};
+    bool isNot = predicate == Predicate::ne,
+         isSame = predicate == Predicate::eq;
+    if (isNegated ? isSame : isNot)
+      return untilEqual(less, more);
+    if (isNot || isSame)
       return {{}, false};
     bool isStrict = predicate == Predicate::lt || predicate == Predicate::gt;
+    // not (a < b) is b <= a.
+    if ((predicate == Predicate::gt || predicate == Predicate::ge) != isNegated)
+      std::swap(less, more);
     // It holds where `left` > 0.
-    AffineExpr left = graph::simplify(more - less + (isStrict ? 0 : 1)),
-               first = at(left, 0);
+    return whilePositive(
+        graph::simplify(more - less + (isStrict != isNegated ? 0 : 1)));
+  }
+
+  /// While what counts by one is not another size, which it has ahead.
+  Duration untilEqual(AffineExpr a, AffineExpr b) {
+    for (AffineExpr left : {graph::simplify(a - b), graph::simplify(b - a)})
+      if (graph::simplify(at(left, 0) - at(left, 1)) == 1 &&
+          symbols.isAtLeast(at(left, 0), e.number(0)))
+        return whilePositive(left);
+    return {{}, false};
+  }
+
+  Duration whilePositive(AffineExpr left) {
+    AffineExpr first = at(left, 0);
     auto slope = graph::constantOf(graph::simplify(at(left, 1) - first));
-    if (!slope || graph::simplify(left - counter * *slope - first) != 0)
+    if (!slope || graph::simplify(left - (counter - 1) * *slope - first) != 0)
       return {{}, false};
     if (*slope >= 0)
       return {{}, symbols.isAtLeast(first, e.number(1))};
@@ -82,7 +109,7 @@ private:
                : AffineExpr();
   }
   AffineExpr at(AffineExpr expr, int64_t step) {
-    return graph::simplify(expr.replace(counter, e.number(step)));
+    return graph::simplify(expr.replace(counter, e.number(step + 1)));
   }
 
   AffineExpr counter;
@@ -91,14 +118,50 @@ private:
 };
 } // namespace
 
+/// Whether a truth value is seen to be true.
+static bool isSeenTrue(Value condition, Emitter &e) {
+  if (knownInteger(condition, e) == 1)
+    return true;
+  graph::SymbolicTensor known = e.evaluateSizes(condition);
+  return known.isComplete() && known.elements->size() == 1 &&
+         e.getSymbols().isAtLeast(known.elements->front(), e.number(1));
+}
+
+bool charonia::frontend::mayRepeat(Value condition, Emitter &e) {
+  constexpr size_t most = 64;
+  if (!knownInteger(condition, e))
+    return true;
+  llvm::SmallVector<Value> todo = {condition};
+  for (size_t i = 0; i < todo.size() && todo.size() < most; ++i) {
+    mlir::Operation *op = todo[i].getDefiningOp();
+    bool isMade =
+        llvm::isa_and_present<graph::CompareOp, graph::AndOp, graph::OrOp,
+                              graph::NotOp, graph::SelectOp, graph::ReshapeOp,
+                              graph::BroadcastOp, graph::CastOp>(op);
+    if (!isMade && !knownInteger(todo[i], e))
+      return true;
+    if (!isMade)
+      continue;
+    llvm::append_range(todo, op->getOperands());
+    if (!llvm::isa<graph::CompareOp>(op))
+      continue;
+    auto a = knownInteger(op->getOperand(0), e),
+         b = knownInteger(op->getOperand(1), e);
+    if (!a || !b || std::abs(double(*a) - double(*b)) > mostWrittenOut)
+      return true;
+  }
+  return todo.size() >= most;
+}
+
 LoopBuilder::LoopBuilder(const OpenLoop &loop, Emitter &e)
-    : loop(loop), e(e), symbols(e.getSymbols()), counter(symbols.addCounter()),
+    : loop(loop), e(e), symbols(e.getSymbols()), symbol(symbols.addCounter()),
       inductions(loop.states.size()), carried(loop.states.size()) {
-  if (!counter || e.failed())
+  if (!symbol || e.failed())
     return;
+  number = graph::simplify(symbol - 1);
   bool wasTrial = symbols.setTrial(true);
   if (loop.most)
-    symbols.setCount(counter, loop.most);
+    symbols.setCount(symbol, loop.most);
   Values opaque;
   for (auto [i, init] : llvm::enumerate(loop.states))
     opaque.push_back(isKept(i) ? init : placeholder(init));
@@ -110,14 +173,20 @@ LoopBuilder::LoopBuilder(const OpenLoop &loop, Emitter &e)
 }
 
 LoopBuilder::~LoopBuilder() {
-  if (counter && !steps)
-    symbols.giveBack(counter);
+  if (symbol && !steps)
+    symbols.giveBack(symbol);
 }
 
 bool LoopBuilder::canRepeat() const {
   auto known = count ? graph::constantOf(count) : std::nullopt;
-  return known ? isExact && *known > maxSteps && *known <= maxRepeatedSteps
-               : bool(count);
+  if (!known)
+    return bool(count);
+  return *known == 0 || (*known > mostWrittenOut &&
+                         *known <= (isExact ? maxRepeatedSteps : maxSteps));
+}
+
+bool LoopBuilder::canWriteOut() const {
+  return graph::constantOf(count).value_or(maxDimension) <= maxSteps;
 }
 
 /// A state that follows from the step's number; null for others.
@@ -135,7 +204,7 @@ Value LoopBuilder::placeholder(Value init) {
     return {};
   return e.opTo<graph::CarriedOp>(
       llvm::cast<mlir::RankedTensorType>(init.getType()), {init},
-      {e.map("counter", counter), e.attr("index", int64_t(0))});
+      {e.map("counter", symbol), e.attr("index", int64_t(0))});
 }
 
 /// All states of one integer are taken to count by one, until a step says
@@ -153,17 +222,40 @@ void LoopBuilder::findCandidates() {
   }
 }
 
+std::optional<OpenLoop::Step>
+LoopBuilder::look(const Values &opaque, const OpenLoop::Wanted &wanted) {
+  Values states = opaque;
+  for (size_t i = 0; i < states.size(); ++i)
+    if (inductions[i])
+      states[i] = stateAt(i, number);
+  return loop.take(number, states, &wanted);
+}
+
+/// Takes those for what does not count which cannot be looked at alone. Whether
+/// there are any.
+bool LoopBuilder::dropWhatCannotBeSeen(const Values &opaque,
+                                       const OpenLoop::Wanted &wanted) {
+  OpenLoop::Wanted dropped(wanted.size());
+  for (unsigned i : wanted.set_bits()) {
+    OpenLoop::Wanted alone(wanted.size());
+    alone.set(i);
+    if (!look(opaque, alone))
+      dropped.set(i);
+  }
+  for (unsigned i : dropped.set_bits())
+    inductions[i].reset();
+  return dropped.any();
+}
+
 /// Builds a step to look at. Whether states are as they were taken to be; then
 /// the number of steps is found, if it can be.
 bool LoopBuilder::lookOnce(const Values &opaque) {
   OpenLoop::Wanted wanted(loop.states.size());
-  Values states = opaque;
-  for (size_t i = 0; i < states.size(); ++i)
-    if (inductions[i]) {
-      wanted.set(i);
-      states[i] = stateAt(i, counter);
-    }
-  auto step = loop.take(counter, states, &wanted);
+  for (size_t i = 0; i < loop.states.size(); ++i)
+    wanted[i] = inductions[i].has_value();
+  auto step = look(opaque, wanted);
+  if (!step && dropWhatCannotBeSeen(opaque, wanted))
+    return false;
   bool settled = true;
   for (unsigned i : wanted.set_bits()) {
     auto stride = step ? strideOf(i, step->states[i]) : std::nullopt;
@@ -194,27 +286,35 @@ std::optional<int64_t> LoopBuilder::strideOf(size_t i, Value next) {
   if (!known.isComplete())
     return std::nullopt;
   auto stride = graph::constantOf(
-      graph::simplify(known.elements->front() - inductions[i]->at(counter)));
+      graph::simplify(known.elements->front() - inductions[i]->at(number)));
   constexpr int64_t farthest = int64_t(1) << 31;
   return stride && std::abs(*stride) < farthest ? stride : std::nullopt;
 }
 
 void LoopBuilder::readCount(const OpenLoop::Step &step) {
-  DurationFinder finder(counter, e);
+  DurationFinder finder(symbol, e);
   Duration duration = step.condition ? finder.of(step.condition) : Duration();
   AffineExpr most = duration.most;
   if (most && !loop.testsBefore)
     most = graph::simplify(most + 1);
   isExact = duration.isExact;
   count = finder.smaller(most, loop.most);
+  if (!loop.first || !count || isSeenTrue(loop.first, e))
+    return;
+  // Whether there is a first step follows from sizes, or data says so.
+  graph::SymbolicTensor starts = e.evaluateSizes(loop.first);
+  if (!starts.isComplete() || starts.elements->size() != 1)
+    isExact = false;
+  else
+    count = choiceOf(symbols, starts.elements->front(), count, e.number(0));
 }
 
 std::optional<LoopResults> LoopBuilder::build() {
-  steps.emplace(counter, count, e);
+  steps.emplace(symbol, count, e);
   Values states(loop.states.size());
   for (size_t i = 0; i < states.size(); ++i) {
     if (inductions[i])
-      states[i] = stateAt(i, counter);
+      states[i] = stateAt(i, number);
     else if (isKept(i))
       states[i] = loop.states[i];
     else if (loop.states[i])
@@ -222,7 +322,7 @@ std::optional<LoopResults> LoopBuilder::build() {
   }
   if (e.failed())
     return std::nullopt;
-  auto step = loop.take(counter, states, nullptr);
+  auto step = loop.take(number, states, nullptr);
   if (!step || e.failed())
     return std::nullopt;
   return finish(*step);
@@ -246,7 +346,9 @@ bool LoopBuilder::keepEnded(OpenLoop::Step &step) {
     e.fail("the condition is no truth value");
     return false;
   }
-  Value before = carry(std::nullopt, e.scalar(int64_t(1), i1));
+  Value starts =
+      loop.first ? e.reshape(loop.first, {}) : e.scalar(int64_t(1), i1);
+  Value before = carry(std::nullopt, starts);
   goesOn = e.op<graph::AndOp>({before, e.reshape(step.condition, {})});
   // A test before a step leaves that step out, one behind it the next.
   Value taken = loop.testsBefore ? goesOn : before;
@@ -283,7 +385,8 @@ std::optional<LoopResults> LoopBuilder::finish(OpenLoop::Step &step) {
   Values next;
   for (std::optional<size_t> state : order)
     next.push_back(state ? step.states[*state] : goesOn);
-  llvm::SmallVector<AffineExpr> places(step.outputs.size(), counter);
+  llvm::SmallVector<AffineExpr> places = step.places;
+  places.resize(step.outputs.size(), number);
   Values results = steps->finish(next, step.outputs, places);
   if (e.failed())
     return std::nullopt;

@@ -8,8 +8,9 @@
 
 namespace charonia::frontend {
 
-/// Steps of a loop that the runtime plans at most.
-constexpr int64_t maxRepeatedSteps = int64_t(1) << 20;
+/// Steps of a loop that the runtime plans at most, and so many that are written
+/// out rather than repeated.
+constexpr int64_t maxRepeatedSteps = int64_t(1) << 20, mostWrittenOut = 512;
 
 /// A loop, as its frontend tells of it.
 struct OpenLoop {
@@ -20,6 +21,8 @@ struct OpenLoop {
     Values states;
     /// Of all steps, to be stacked along a first dimension.
     Values outputs;
+    /// Where this step's lie among them; empty: at its number.
+    llvm::SmallVector<mlir::AffineExpr> places;
     /// Null where there is none. See `testsBefore`.
     mlir::Value condition;
   };
@@ -35,8 +38,10 @@ struct OpenLoop {
   /// How many steps there are at most; null where only the condition says.
   mlir::AffineExpr most;
   /// Whether the condition of a step says that it is taken, or that the one
-  /// behind it is; the first is taken then.
+  /// behind it is; then `first` says whether the first is, null if it always
+  /// is.
   bool testsBefore = false;
+  mlir::Value first;
   /// Builds step `number` of these states. `wanted` is not null where what is
   /// built is looked at and dropped: it then leaves no failure behind.
   std::function<std::optional<Step>(mlir::AffineExpr number,
@@ -62,6 +67,12 @@ struct Induction {
   }
 };
 
+/// Whether a loop may be worth repeating, by its condition in front of the
+/// first step: that is not known, or compares with sizes that are open, or with
+/// what is many steps away. Others are written out, and need no look, which
+/// inside of other loops costs as much as a step.
+bool mayRepeat(mlir::Value condition, Emitter &e);
+
 /// Builds a loop that is repeated. States that count by a number each step are
 /// expressions inside of it.
 class LoopBuilder {
@@ -73,9 +84,12 @@ public:
   LoopBuilder(const LoopBuilder &) = delete;
   LoopBuilder &operator=(const LoopBuilder &) = delete;
 
-  /// Whether how many steps there are follows from sizes, and is open or too
-  /// many to be written out. Not where data may end so many: all would run.
+  /// Whether how many steps there are follows from sizes, and is open, or 0, or
+  /// more than are written out. Not where data may end so many that all of them
+  /// would be too much.
   bool canRepeat() const;
+  /// Whether so many could be written out as well.
+  bool canWriteOut() const;
   /// Once, where it can. Nothing, and a failure, where a step cannot be built.
   std::optional<LoopResults> build();
 
@@ -87,6 +101,10 @@ private:
   mlir::Value placeholder(mlir::Value init);
   void findCandidates();
   bool lookOnce(const Values &opaque);
+  std::optional<OpenLoop::Step> look(const Values &opaque,
+                                     const OpenLoop::Wanted &wanted);
+  bool dropWhatCannotBeSeen(const Values &opaque,
+                            const OpenLoop::Wanted &wanted);
   std::optional<int64_t> strideOf(size_t i, mlir::Value next);
   void readCount(const OpenLoop::Step &step);
   mlir::Value carry(std::optional<size_t> state, mlir::Value init);
@@ -97,7 +115,8 @@ private:
   const OpenLoop &loop;
   Emitter &e;
   Symbols &symbols;
-  mlir::AffineExpr counter;
+  /// The counter, and the number of a step.
+  mlir::AffineExpr symbol, number;
   /// How many steps there are; null where that does not follow from sizes.
   mlir::AffineExpr count;
   /// Whether data never ends the loop before.

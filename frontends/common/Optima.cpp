@@ -303,6 +303,7 @@ private:
 } // namespace
 
 bool Symbols::finish(std::string &problem) {
+  dropFreeCounters();
   SmallVector<bool> isReplaced;
   for (auto [i, value] : llvm::enumerate(values)) {
     isReplaced.push_back(value !=

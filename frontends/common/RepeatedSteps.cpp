@@ -9,20 +9,22 @@ RepeatedSteps::RepeatedSteps(AffineExpr count, Emitter &e)
     : RepeatedSteps(e.isInSteps() ? AffineExpr() : e.getSymbols().addCounter(),
                     count, e) {}
 
-RepeatedSteps::RepeatedSteps(AffineExpr number, AffineExpr count, Emitter &e)
-    : e(e), count(count), isOutermost(!e.isInSteps()) {
+RepeatedSteps::RepeatedSteps(AffineExpr symbol, AffineExpr count, Emitter &e)
+    : e(e), symbol(symbol), count(count), isOutermost(!e.isInSteps()) {
   if (!isOutermost) {
-    e.fail("steps inside of steps are not supported where the number of both "
-           "is open",
-           "fix a size that says how many they are with --shape");
+    e.fail("steps inside of steps are not supported unless the number of the "
+           "inner ones is known",
+           "fix the sizes that say how many they are with --shape");
     return;
   }
   e.setInSteps(true);
-  counter = number;
-  if (counter)
-    e.getSymbols().setCount(counter, count);
-  else
+  if (!symbol) {
     e.fail("the model has too many sizes that are computed");
+    return;
+  }
+  counter = graph::simplify(symbol - 1);
+  e.getSymbols().setCount(symbol, count);
+  e.getSymbols().settleCount(symbol);
 }
 
 RepeatedSteps::~RepeatedSteps() {
@@ -35,7 +37,7 @@ Value RepeatedSteps::carry(Value init) {
   if (init && counter)
     state = e.opTo<graph::CarriedOp>(
         llvm::cast<mlir::RankedTensorType>(init.getType()), {init},
-        {e.map("counter", counter),
+        {e.map("counter", symbol),
          e.attr("index", static_cast<int64_t>(carried.size()))});
   carried.push_back(state);
   return state;
@@ -81,7 +83,7 @@ Values RepeatedSteps::finish(llvm::ArrayRef<Value> next,
   Symbols &symbols = e.getSymbols();
   auto iterate = graph::IterateOp::create(
       e.getBuilder(), e.getLocation(), types, carried, next, outputs,
-      symbols.mapTo(counter), symbols.mapTo(count), symbols.mapTo(places));
+      symbols.mapTo(symbol), symbols.mapTo(count), symbols.mapTo(places));
   Values results(iterate.getResults());
   for (Value result : results)
     e.follow(result);

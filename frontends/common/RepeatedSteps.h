@@ -14,7 +14,7 @@ public:
   /// For 0 to `count` - 1.
   RepeatedSteps(mlir::AffineExpr count, Emitter &e);
   /// With a counter that Symbols made.
-  RepeatedSteps(mlir::AffineExpr counter, mlir::AffineExpr count, Emitter &e);
+  RepeatedSteps(mlir::AffineExpr symbol, mlir::AffineExpr count, Emitter &e);
   ~RepeatedSteps();
   RepeatedSteps(const RepeatedSteps &) = delete;
   RepeatedSteps &operator=(const RepeatedSteps &) = delete;
@@ -35,6 +35,8 @@ private:
   void assumeAlike(mlir::Value before, mlir::Value after);
 
   Emitter &e;
+  /// One more than `counter`.
+  mlir::AffineExpr symbol;
   mlir::AffineExpr count;
   Values carried;
   bool isOutermost;

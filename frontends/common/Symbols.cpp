@@ -49,6 +49,8 @@ AffineExpr Symbols::get(llvm::StringRef name, std::optional<DimRange> range,
 
 AffineExpr Symbols::define(const graph::SizeProgram &program) {
   mlir::MLIRContext *context = getContext();
+  if (program.size() == 1 && program.front().size)
+    return program.front().size;
   // The ranges that it was defined with are of its day: what has been learned
   // since may narrow them, and its offset with them.
   for (const auto &[asked, result] : defined)
@@ -62,7 +64,8 @@ AffineExpr Symbols::define(const graph::SizeProgram &program) {
       graph::rangeOf(program, [&](AffineExpr expr) { return bounds(expr); });
   if (!range || range->high - range->low > double(maxDimension))
     return {};
-  auto offset = static_cast<int64_t>(std::min(range->low, 0.0));
+  // A symbol is at least 1, whatever the size is.
+  auto offset = static_cast<int64_t>(std::min(range->low - 1, 0.0));
   auto high = static_cast<int64_t>(range->high) - offset;
   if (definitions.size() == maxDefinitions)
     return {};
@@ -72,7 +75,7 @@ AffineExpr Symbols::define(const graph::SizeProgram &program) {
     definition.program.push_back({graph::SizeStep::Op::Size, number, 0});
     definition.program.push_back({graph::SizeStep::Op::Sub, {}, 0});
   }
-  auto low = static_cast<int64_t>(std::max(range->low, 0.0));
+  auto low = static_cast<int64_t>(range->low) - offset;
   AffineExpr symbol = addDefined("size", low, high, std::move(definition));
   defined.push_back({program, graph::simplify(symbol + offset)});
   return defined.back().second;
@@ -122,11 +125,18 @@ graph::Interval Symbols::bounds(AffineExpr expr) const {
 
 std::string Symbols::describeRanges(AffineExpr expr) const {
   llvm::SmallVector<bool> used(symbols.size());
-  expr.walk([&](AffineExpr e) {
-    if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
-      if (symbol.getPosition() < used.size())
-        used[symbol.getPosition()] = true;
-  });
+  auto use = [&](AffineExpr part) {
+    part.walk([&](AffineExpr e) {
+      if (auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(e))
+        if (symbol.getPosition() < used.size())
+          used[symbol.getPosition()] = true;
+    });
+  };
+  use(expr);
+  // Who wants to narrow a step's number narrows the number of steps.
+  for (const Counter &counter : counters)
+    if (counter.count && std::exchange(used[counter.symbol], false))
+      use(resolve(counter.count));
   std::string text;
   for (auto [symbol, isUsed] : llvm::zip(symbols, used))
     if (isUsed)
@@ -267,9 +277,12 @@ std::string Symbols::explainNames(llvm::StringRef text) const {
   std::string list;
   for (const graph::Definition &definition : definitions) {
     const std::string &name = symbols[definition.symbol].name;
-    std::string program = isNamed(text, name)
-                              ? toString(definition.program, maxDepth)
-                              : std::string();
+    bool isCounter = namesCounter(
+        mlir::getAffineSymbolExpr(definition.symbol, getContext()));
+    std::string program =
+        !isNamed(text, name) ? std::string()
+        : isCounter ? "1 in the first step of a loop and one more in each other"
+                    : toString(definition.program, maxDepth);
     if (!program.empty())
       list += (list.empty() ? ", where " : ", ") + name + " = " + program;
   }

@@ -36,15 +36,18 @@ public:
   mlir::AffineExpr define(const graph::SizeProgram &program);
 
   // Counters.
-  /// The number of a step: a symbol that is 0 but in the steps. What is proved
-  /// or assumed of it has to hold in all steps, and so in the first and in the
-  /// last: it is put in terms of other sizes. Null where there are too many
-  /// symbols.
+  /// A symbol that is 1 more than the number of a step, and 1 but in the steps.
+  /// What is proved or assumed of it has to hold in all steps, and so in the
+  /// first and in the last: it is put in terms of other sizes. Null where there
+  /// are too many symbols.
   mlir::AffineExpr addCounter();
   /// A counter that nothing names that stays becomes the next one.
   void giveBack(mlir::AffineExpr counter);
-  /// How many steps there are; nothing may be proved or assumed before.
+  /// How many steps there are, at most; nothing may be proved or assumed
+  /// before.
   void setCount(mlir::AffineExpr counter, mlir::AffineExpr count);
+  /// That it stays so: its range becomes the counter's.
+  void settleCount(mlir::AffineExpr counter);
   /// Whether a size differs from step to step.
   bool namesCounter(mlir::AffineExpr expr) const;
   /// How a symbol that is defined is computed; null for others.
@@ -127,6 +130,8 @@ private:
     mlir::AffineExpr count;
     bool isFree = false;
   };
+  Counter &counterOf(mlir::AffineExpr expr);
+  void dropFreeCounters();
   /// `expr` in the step in which it is least; null where that is not one of the
   /// ends.
   mlir::AffineExpr leastInSteps(mlir::AffineExpr expr) const;

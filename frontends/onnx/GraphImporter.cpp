@@ -221,7 +221,7 @@ GraphImporter::typesOf(const std::vector<Binding> &inputs) {
 }
 
 static std::string describeType(const Binding &binding, Emitter &emitter) {
-  if (binding.sequence && (binding.isGrowing || !binding.stacked.empty()))
+  if (binding.sequence && (binding.growsAs || !binding.stacked.empty()))
     return "a sequence of open length";
   if (binding.sequence)
     return "a sequence of " + std::to_string(binding.sequence->size()) +

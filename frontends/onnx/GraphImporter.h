@@ -23,8 +23,9 @@ struct Binding {
   /// tensors of an element each, stacked along a first dimension, one after the
   /// other for each place of it.
   std::vector<mlir::Value> stacked;
-  /// Of a sequence inside of steps that are repeated: each may only add to it.
-  bool isGrowing = false;
+  /// Of a sequence inside of steps that are repeated, to which each may only
+  /// add: the state that it is.
+  std::optional<size_t> growsAs;
   /// The TensorProto data type of elements of less than 8 bits, which are held
   /// in 8; 0 of others.
   int narrow = 0;

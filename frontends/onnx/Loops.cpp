@@ -245,16 +245,6 @@ static llvm::FailureOr<AffineExpr> tripsOf(Value trips, Emitter &e) {
   return largerOf(e.getSymbols(), count, e.number(0), true);
 }
 
-/// Whether it is seen to be true.
-static bool isTrue(Value condition, Emitter &e) {
-  if (!condition)
-    return true;
-  graph::SymbolicTensor known = e.evaluateSizes(condition);
-  return knownInteger(condition, e) == 1 ||
-         (known.isComplete() && known.elements->size() == 1 &&
-          e.getSymbols().isAtLeast(known.elements->front(), e.number(1)));
-}
-
 /// States that the body gives on as they are.
 static llvm::BitVector keptBy(const ::onnx::GraphProto &body, size_t states) {
   std::map<std::string, std::string> copies;
@@ -283,12 +273,13 @@ public:
   /// and is open or too many to be written out.
   bool prepare() {
     auto most = tripsOf(loop.trips, e);
-    if (failed(most) || !isTrue(loop.condition, e))
+    if (failed(most))
       return false;
     open.most = *most;
+    open.first = loop.condition;
     open.dataRemedy = dataRemedy;
     for (const Binding &state : loop.carried) {
-      if (!state.stacked.empty() || state.isGrowing)
+      if (!state.stacked.empty() || state.growsAs)
         return false;
       open.states.push_back(state.value);
     }
@@ -301,8 +292,17 @@ public:
     return builder->canRepeat();
   }
 
-  LogicalResult build(std::vector<Binding> &results) {
+  /// Nothing where steps cannot be repeated and can be written out.
+  std::optional<LogicalResult> build(std::vector<Binding> &results) {
+    size_t before = importer.diagnostics.size();
+    auto *reported = importer.lastReported;
     auto left = builder->build();
+    if (!left && builder->canWriteOut()) {
+      importer.diagnostics.resize(before);
+      importer.lastReported = reported;
+      e.begin(importer.locate(frame));
+      return std::nullopt;
+    }
     if (!left)
       return llvm::failure();
     size_t states = loop.carried.size();
@@ -322,9 +322,10 @@ private:
   std::vector<Binding> argumentsOf(AffineExpr number,
                                    llvm::ArrayRef<Value> states) {
     Loop now = loop;
-    for (auto [state, value] : llvm::zip_equal(now.carried, states)) {
-      state.value = value;
-      state.isGrowing = state.sequence.has_value();
+    for (auto [i, state] : llvm::enumerate(now.carried)) {
+      state.value = states[i];
+      if (state.sequence)
+        state.growsAs = i;
     }
     return now.argumentsOf(e.size(number, e.getBuilder().getI64Type()), e);
   }
@@ -359,6 +360,7 @@ private:
   std::optional<OpenLoop::Step> take(AffineExpr number,
                                      llvm::ArrayRef<Value> states) {
     std::vector<Binding> outputs;
+    Nodes nodes = loop.body->node();
     if (failed(importer.importStep(
             *loop.body, *loop.body->mutable_node(), argumentsOf(number, states),
             outputsOf(*loop.body), around, frame, outputs)))
@@ -389,7 +391,7 @@ private:
     if (!before)
       return llvm::success();
     llvm::ArrayRef<Value> list(*after.sequence), kept(*before);
-    if (!after.isGrowing || list.size() < kept.size() ||
+    if (after.growsAs != i || list.size() < kept.size() ||
         list.take_front(kept.size()) != kept)
       return e.fail("a step makes another sequence of one, which is not "
                     "supported where the number of steps is open",
@@ -431,10 +433,12 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
   Scope around = scope.inner();
   addInitializers(*loop.body, around);
   auto known = knownInteger(loop.trips, emitter);
-  if (!known || *known > maxSteps) {
+  bool hasNoShape = known == 0 && loop.outputs > 0;
+  if (!known || *known > mostWrittenOut || hasNoShape) {
     RepeatedLoop repeated(*this, loop, around, frame);
     if (repeated.prepare())
-      return repeated.build(results);
+      if (auto built = repeated.build(results))
+        return *built;
   }
   return writeOutLoop(loop, around, frame, results);
 }

@@ -1,6 +1,6 @@
 // Scans: their bodies, one after another where the number of steps is known, or
 // once, for steps that are repeated.
-#include "frontends/common/RepeatedSteps.h"
+#include "frontends/common/OpenLoops.h"
 #include "frontends/onnx/Loops.h"
 
 using namespace charonia;
@@ -164,7 +164,7 @@ LogicalResult GraphImporter::importScan(NodeProto &node,
   Scope around = scope.inner();
   addInitializers(*scan.body, around);
   auto steps = graph::constantOf(scan.steps);
-  auto values = steps && *steps <= maxSteps
+  auto values = steps && *steps <= mostWrittenOut
                     ? writeOutScan(n, scan, *steps, around, frame)
                     : repeatScan(n, scan, around, frame);
   if (!values)

@@ -250,13 +250,18 @@ GraphImporter::importOpenSequence(const NodeProto &node,
     return emitter.fail("a sequence whose length is open is not supported here",
                         "join it (ConcatFromSequence), or fix the sizes that "
                         "say how long it is with --shape");
+  if (op == "SequenceLength") {
+    AffineExpr steps = graph::getShape(inputs[0].stacked.front())[0];
+    auto each = static_cast<int64_t>(inputs[0].stacked.size()),
+         before = static_cast<int64_t>(inputs[0].sequence->size());
+    result.value = emitter.size(graph::simplify(steps * each + before),
+                                emitter.getBuilder().getI64Type());
+    return llvm::success(bool(result.value));
+  }
   Value all = stackAll(inputs[0], emitter);
   if (!all)
     return llvm::failure();
-  if (op == "SequenceLength") {
-    result.value = emitter.size(graph::getShape(all)[0],
-                                emitter.getBuilder().getI64Type());
-  } else if (op == "ConcatFromSequence") {
+  if (op == "ConcatFromSequence") {
     result.value = joinStacked(node, all, emitter);
   } else {
     Value place = emitter.reshape(inputs[1].value, {});
@@ -325,7 +330,7 @@ LogicalResult GraphImporter::importSequence(const NodeProto &node,
   if (!inputs[0].stacked.empty())
     return importOpenSequence(node, inputs, result);
   bool adds = op == "SequenceInsert" && !valueOf(2);
-  if (inputs[0].isGrowing && !adds)
+  if (inputs[0].growsAs && !adds)
     return emitter.fail("of a sequence that the steps of a loop make longer, "
                         "nothing is known inside of them",
                         "let each step add to the end of it alone, or fix the "
@@ -359,7 +364,7 @@ LogicalResult GraphImporter::importSequence(const NodeProto &node,
     if (failed(place) || failed(emitter.writeOut(1)))
       return llvm::failure();
     result.element = inputs[0].element;
-    result.isGrowing = inputs[0].isGrowing;
+    result.growsAs = inputs[0].growsAs;
     result.sequence = from;
     if (inserts)
       result.sequence->insert(result.sequence->begin() + *place, valueOf(1));

@@ -242,8 +242,16 @@ public:
     return builder->canRepeat();
   }
 
-  LogicalResult build(std::vector<Part> &results) {
+  /// Nothing where steps cannot be repeated and can be written out.
+  std::optional<LogicalResult> build(std::vector<Part> &results) {
+    auto &messages = importer.builder.getDiagnostics();
+    size_t before = messages.size();
     auto left = builder->build();
+    if (!left && builder->canWriteOut()) {
+      messages.resize(before);
+      e.begin(importer.locate(node));
+      return std::nullopt;
+    }
     if (!left)
       return llvm::failure();
     for (size_t i = 0; i < loop.states; ++i)
@@ -323,8 +331,16 @@ LogicalResult ProgramImporter::importLoop(const Node &node,
   auto loop = readLoop(node);
   if (!loop)
     return llvm::failure();
-  RepeatedLoop repeated(*this, node, *loop);
-  if (repeated.prepare())
-    return repeated.build(results);
+  std::vector<Part> first;
+  if (mlir::failed(importStep(*loop->condition, loop->operands, first)))
+    return llvm::failure();
+  emitter.begin(locate(node));
+  mlir::Value test = first.size() == 1 ? first[0].value : mlir::Value();
+  if (mayRepeat(test, emitter)) {
+    RepeatedLoop repeated(*this, node, *loop);
+    if (repeated.prepare())
+      if (auto built = repeated.build(results))
+        return *built;
+  }
   return writeOutLoop(node, *loop, results);
 }

@@ -74,7 +74,12 @@ public:
   RepeatedLoop(GraphImporter &importer, const Items &first,
                const LoopSteps &steps)
       : importer(importer), e(importer.emitter), first(first), steps(steps),
-        lists(first.size()) {}
+        lists(first.size()) {
+    // Each state's own, so that it is seen which one a step gives on.
+    for (Item &item : this->first)
+      if (item.openList)
+        item.openList = std::make_shared<OpenList>(*item.openList);
+  }
 
   /// Whether the steps can be repeated: how many there are follows from sizes,
   /// and is open.
@@ -95,8 +100,18 @@ public:
     return builder->canRepeat();
   }
 
-  LogicalResult build(Items &states) {
+  /// Nothing where steps cannot be repeated and can be written out.
+  std::optional<LogicalResult> build(Items &states) {
+    size_t before = importer.diagnostics.size();
+    auto reported = importer.reported;
+    mlir::Location location = e.getLocation();
     auto left = builder->build();
+    if (!left && builder->canWriteOut()) {
+      importer.diagnostics.resize(before);
+      importer.reported = std::move(reported);
+      e.begin(location);
+      return std::nullopt;
+    }
     if (!left)
       return llvm::failure();
     states = itemsOf(left->states, false);
@@ -106,10 +121,10 @@ public:
         continue;
       OpenList list = *first[i].openList;
       if (!e.agree(left->count, list.count, "sets one each step"))
-        return e.fail("sets " + e.getSymbols().toString(left->count) +
-                          " elements of a list of " +
-                          e.getSymbols().toString(list.count),
-                      "let the loop have as many steps as the list elements");
+        return LogicalResult(e.fail(
+            "sets " + e.getSymbols().toString(left->count) +
+                " elements of a list of " + e.getSymbols().toString(list.count),
+            "let the loop have as many steps as the list elements"));
       list.stacked = *output++;
       states[i].openList = std::make_shared<OpenList>(std::move(list));
     }
@@ -131,14 +146,16 @@ private:
   /// The first states with these values.
   Items itemsOf(llvm::ArrayRef<Value> values, bool inSteps) const {
     Items items;
-    for (auto [item, at] : llvm::zip_equal(first, firsts)) {
+    for (auto [number, item] : llvm::enumerate(first)) {
+      unsigned at = firsts[number];
       Item now = item;
       if (item.complex) {
         now.complex =
             std::make_shared<Complex>(Complex{values[at], values[at + 1]});
       } else if (item.list) {
         TensorList list = *item.list;
-        list.isCarried = inSteps || item.list->isCarried;
+        if (inSteps)
+          list.carriedAs = number;
         for (int64_t i = 0; i < list.size(); ++i)
           if (Value value = values[at + static_cast<unsigned>(i)])
             list = list.with(i, value);
@@ -191,19 +208,26 @@ private:
       Item after = importer.settled(item);
       size_t size = step.states.size();
       addValues(after, step.states);
-      if (!isLike(first[i], after) ||
+      if (!isLike(first[i], after) || isAnothersList(i, after) ||
           step.states.size() - size != sizeOf(first[i])) {
         e.fail("a step makes another thing of state " + Twine(i) +
                    ", which is not supported where the number of steps is open",
                "let each step give tensors and lists of the same sizes");
         return std::nullopt;
       }
-      if (!readList(i, after, number, step.outputs))
+      if (!readList(i, after, number, step))
         return std::nullopt;
     }
     return step;
   }
 
+  /// Whether elements that are not set may be in the list of another state.
+  static bool isAnothersList(size_t i, const Item &item) {
+    bool isWhole = true;
+    for (int64_t k = 0; item.list && k < item.list->size(); ++k)
+      isWhole &= bool((*item.list)[k]);
+    return !isWhole && item.list->carriedAs && item.list->carriedAs != i;
+  }
   static size_t sizeOf(const Item &item) {
     Values values;
     addValues(item, values);
@@ -219,18 +243,25 @@ private:
 
   /// What the step sets of an open list.
   bool readList(size_t i, const Item &after, AffineExpr number,
-                Values &outputs) {
+                OpenLoop::Step &step) {
     if (!after.openList || after.openList == first[i].openList)
       return true;
     const OpenList &list = *after.openList;
-    if (!list.element || graph::simplify(list.place - number) != 0) {
+    AffineExpr fromBehind = list.element
+                                ? graph::simplify(list.count - 1 - list.place)
+                                : AffineExpr();
+    bool isOwn = list.element && list.from == first[i].openList &&
+                 (graph::simplify(list.place - number) == 0 ||
+                  graph::simplify(fromBehind - number) == 0);
+    if (!isOwn) {
       e.fail("a step sets another element of a list of open size than that of "
-             "its number",
+             "its number, from the front or from behind,",
              fixSize(importer.model, e.getSymbols().toString(list.count)));
       return false;
     }
     lists[i] = true;
-    outputs.push_back(list.element);
+    step.outputs.push_back(list.element);
+    step.places.push_back(list.place);
     return true;
   }
 
@@ -248,9 +279,17 @@ private:
 LogicalResult GraphImporter::runSteps(Items &states, const LoopSteps &steps) {
   for (Item &state : states)
     state = settled(std::move(state));
-  RepeatedLoop repeated(*this, states, steps);
-  if (repeated.prepare())
-    return repeated.build(states);
+  mlir::Location location = emitter.getLocation();
+  auto condition = steps.test(states);
+  if (failed(condition))
+    return llvm::failure();
+  emitter.begin(location);
+  if (mayRepeat(*condition, emitter)) {
+    RepeatedLoop repeated(*this, states, steps);
+    if (repeated.prepare())
+      if (auto built = repeated.build(states))
+        return *built;
+  }
   return writeOutSteps(states, steps);
 }
 

@@ -57,8 +57,9 @@ public:
   }
   /// With element i set, which may lie behind the last one.
   TensorList with(int64_t i, mlir::Value value) const;
-  /// Whether steps that are repeated may have set elements that are not.
-  bool isCarried = false;
+  /// In steps that are repeated: the state that it was found as, whose elements
+  /// that are not set here may be.
+  std::optional<size_t> carriedAs;
 
 private:
   static constexpr int64_t chunkSize = 64;
@@ -73,9 +74,10 @@ struct OpenList {
   mlir::AffineExpr count;
   /// All elements; null where none is set.
   mlir::Value stacked;
-  /// In a step: the element that it sets, and which one that is.
+  /// In a step: the element that it sets, which one that is, and in what.
   mlir::Value element;
   mlir::AffineExpr place;
+  std::shared_ptr<const OpenList> from;
 };
 
 /// What a name of the graph stands for: a tensor, a variable, or a list of

@@ -63,7 +63,8 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
           op->use_empty() || !weightsOnly(op->getOperand(columns->operand)))
         continue;
       auto it = llvm::find_if(found, [&](const Siblings &siblings) {
-        return siblings.dim == columns->resultDim && fits(siblings, op);
+        return siblings.dim == columns->resultDim && fits(siblings, op) &&
+               areApart(siblings, op, columns->operand);
       });
       if (it == found.end()) {
         SmallVector<int64_t> joined(op->getNumOperands(), -1);
@@ -142,6 +143,34 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
         return false;
     }
     return true;
+  }
+
+  /// Whether neither what `op` multiplies by nor what a sibling does is
+  /// computed from the other one's result, as products of weights alone may be.
+  static bool areApart(const Siblings &siblings, Operation *op,
+                       unsigned operand) {
+    return llvm::none_of(siblings.ops, [&](Operation *sibling) {
+      return follows(op->getOperand(operand), sibling) ||
+             follows(sibling->getOperand(operand), op);
+    });
+  }
+  /// Whether a value is computed from a result of `source`, or from too much to
+  /// tell.
+  static bool follows(Value value, Operation *source) {
+    constexpr size_t most = 64;
+    llvm::SetVector<Operation *> behind;
+    auto add = [&](Value operand) {
+      Operation *op = operand.getDefiningOp();
+      if (op && source->isBeforeInBlock(op))
+        behind.insert(op);
+      return op == source;
+    };
+    if (add(value))
+      return true;
+    for (size_t i = 0; i < behind.size(); ++i)
+      if (behind.size() > most || llvm::any_of(behind[i]->getOperands(), add))
+        return true;
+    return false;
   }
 
   void mergeAll(Siblings siblings) {

@@ -54,8 +54,11 @@ public:
       part.iterate ? addLoop(part) : addCall(part);
     for (OpOperand &operand : terminator->getOpOperands())
       operand.set(outside.lookupOrDefault(operand.get()));
-    for (Operation *op : llvm::reverse(old))
+    for (Operation *op : llvm::reverse(old)) {
+      if (!op->use_empty())
+        return op->emitOpError("belongs to steps, and is read behind them");
       op->erase();
+    }
     return success();
   }
 

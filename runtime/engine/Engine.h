@@ -196,9 +196,10 @@ struct Variant {
 };
 
 /// All that one kind of device needs to run the model at one precision.
-/// Steps [first, last) of a program that run `count` times, with 0 to
-/// `count` - 1 as the value of `symbol`, which is what its equation says
-/// elsewhere. Before the first time and behind the last nothing of them runs.
+/// Steps [first, last) of a program, of which there are some, that run `count`
+/// times, with 1 to `count` as the value of `symbol`, which is what its
+/// equation says elsewhere. Before the first time and behind the last nothing
+/// of them runs.
 struct Repeat {
   uint32_t first = 0, last = 0;
   uint32_t symbol = 0;

@@ -291,10 +291,11 @@ private:
     size_t behind = 0;
     for (size_t i = 0; i < program.repeats.size(); ++i) {
       const Repeat &repeat = program.repeats[i];
-      if (repeat.first < behind || repeat.first > repeat.last ||
+      if (repeat.first < behind || repeat.first >= repeat.last ||
           repeat.last > program.steps.size())
-        return bad(at("repeat", i) + " is not behind the one before, or not "
-                                     "inside the program's steps");
+        return bad(at("repeat", i) + " has no step, is not behind the one "
+                                     "before, or not inside the program's "
+                                     "steps");
       if (repeat.symbol >= numSymbols)
         return bad(at("repeat", i) + " counts by shape symbol " +
                    std::to_string(repeat.symbol) + ", which does not exist");

@@ -359,11 +359,12 @@ private:
     return terms + step.symbols.size();
   }
 
-  /// What is repeated and what lies between. Fails where all times of a repeat
-  /// are too many steps, or too much to evaluate.
+  /// What is repeated and what lies between. Fails where all times of all
+  /// repeats are too many steps, or too much to evaluate.
   Result<std::vector<Stretch>> stretches() const {
     constexpr uint64_t mostSteps = uint64_t(1) << 20;
     constexpr uint64_t mostTerms = uint64_t(1) << 28;
+    uint64_t stepsLeft = mostSteps, termsLeft = mostTerms;
     std::vector<Stretch> found;
     size_t next = 0;
     for (const engine::Repeat &repeat : program.repeats) {
@@ -371,12 +372,15 @@ private:
       uint64_t inside = repeat.last - repeat.first, terms = 0;
       for (size_t i = repeat.first; i < repeat.last; ++i)
         terms += termsOf(program.steps[i]);
-      if (inside && (times > mostSteps / inside || times > mostTerms / terms))
+      if (times > stepsLeft / inside || times > termsLeft / terms)
         return Status(StatusCode::OutOfRange,
                       "a loop of " + std::to_string(inside) + " steps runs " +
                           std::to_string(times) + " times: more than " +
                           std::to_string(mostSteps) +
-                          " steps, or too much to plan; split the sequence");
+                          " steps in all loops, or too much to plan; split the "
+                          "sequence");
+      stepsLeft -= times * inside;
+      termsLeft -= times * terms;
       found.push_back({next, repeat.first, nullptr, 1});
       found.push_back({repeat.first, repeat.last, &repeat, times});
       next = repeat.last;
@@ -403,7 +407,7 @@ private:
         int64_t outside = 0;
         if (stretch.repeat)
           outside = std::exchange(plan->symbols[stretch.repeat->symbol],
-                                  static_cast<int64_t>(time));
+                                  static_cast<int64_t>(time) + 1);
         for (size_t i = stretch.first; i < stretch.last; ++i)
           CHARONIA_RETURN_IF_ERROR(
               planStep(program.steps[i], static_cast<int64_t>(time)));

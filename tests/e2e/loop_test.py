@@ -119,6 +119,81 @@ def test_a_sequence_of_all_parts(tmp_path, keepdims):
     check(tmp_path, outer, [("h", *shape), ("a", 3, "t")], ["y"], NUMBERS)
 
 
+@pytest.mark.parametrize("name", ["i == 0", "i > 0", "max(i, 1)", "clamped", "bool"])
+def test_what_the_first_step_is_told(tmp_path, name):
+    """A step's number may be 0, unlike all other sizes."""
+    told = {
+        "i == 0": [node("Equal", ["i", "zero"], ["is"]), node("Where", ["is", "x", "sum"], ["v"])],
+        "i > 0": [node("Greater", ["i", "zero"], ["is"]), node("Where", ["is", "x", "sum"], ["v"])],
+        "max(i, 1)": [node("Max", ["i", "one"], ["most"]), node("Cast", ["most"], ["f"], to=TensorProto.FLOAT), node("Mul", ["sum", "f"], ["v"])],
+        "clamped": [node("Sub", ["i", "one"], ["before"]), node("Max", ["before", "zero"], ["at"]), row("a", 1, "at", "p"), node("Add", ["sum", "p"], ["v"])],
+        "bool": [node("Cast", ["i"], ["is"], to=BOOL), node("Where", ["is", "x", "sum"], ["v"])],
+    }  # fmt: skip
+    nodes = [row("a", 1, "i", "x"), node("Add", ["s", "x"], ["sum"]), *told[name], node("Tanh", ["v"], ["next"])]
+    steps = loop(nodes, [STATE], [("v", 3)])
+    check(tmp_path, [*extent("a", "one", "n"), steps(["y", "z"])], [("h", 3), ("a", 3, "t")], ["y", "z"], NUMBERS)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_no_step_at_all(tmp_path, size):
+    """What counts, and how many outputs there are, is 0 then; also where the number is known."""
+    counts = (info("c", kind=I64), info("next_c", kind=I64), "zero")
+    steps = loop([*plain(), node("Add", ["c", "one"], ["next_c"])], [STATE, counts], [("out", 3)])
+    outer = [*extent("a", "one", "all"), node("Sub", ["all", "three"], ["less"]), node("Max", ["less", "zero"], ["n"]),
+             steps(["y", "c_end", "z"]), node("Equal", ["c_end", "zero"], ["none"]), node("Shape", ["z"], ["z_dims"])]  # fmt: skip
+    results = ["y", info("c_end", kind=I64), "z", info("none", kind=BOOL), info("z_dims", 2, kind=I64)]
+    check(tmp_path, outer, [("h", 3), ("a", 3, "t")], results, NUMBERS | {"three": np.int64(3)}, (size, 5))
+    check(tmp_path, [steps(["y", "c_end", "z"])], [("h", 3), ("a", 3, 4)], results[:3], NUMBERS | {"n": np.int64(0)}, (0,))
+
+
+def test_conditions_of_other_forms(tmp_path):
+    """`while not i >= n - 1`, and a first condition that data decides."""
+    counts = (info("c", kind=I64), info("next_c", kind=I64), "zero")
+    nodes = [*plain("c"), node("Add", ["c", "one"], ["next_c"]), node("GreaterOrEqual", ["next_c", "last"], ["ge"]), node("Not", ["ge"], ["next_go"])]
+    steps = loop(nodes, [STATE, counts], [("out", 3)], tests=True, trips="", go="first")
+    outer = [*extent("a", "one", "all"), node("Sub", ["all", "one"], ["last"]), node("Less", ["zero", "last"], ["first"]), steps(["y", "c_end", "z"])]
+    check(tmp_path, outer, [("h", 3), ("a", 3, "t")], ["y", info("c_end", kind=I64), "z"], NUMBERS)
+    steps = loop(plain(), [STATE], [], go="first")
+    outer = [*extent("a", "one", "n"), node("ReduceMax", ["h"], ["top"], keepdims=0), node("Less", ["top", "bound"], ["first"]), steps(["y"])]
+    for bound in (-9, 9):
+        check(tmp_path, outer, [("h", 3), ("a", 3, "t")], ["y"], NUMBERS | {"bound": np.float32(bound)})
+
+
+def test_a_state_that_says_where_data_was(tmp_path):
+    """It is an integer that does not count, and its place cannot be told before the number of steps is."""
+    best = (info("b", kind=I64), info("next_b", kind=I64), "zero")
+    top = (("m",), ("next_m",), "low")
+    nodes = [row("a", 0, "i", "x"), node("Greater", ["x", "m"], ["is"]), node("Where", ["is", "x", "m"], ["next_m"]), node("Where", ["is", "i", "b"], ["next_b"])]
+    steps = loop(nodes, [best, top], [])
+    results = [info("best", kind=I64), "top"]
+    check(tmp_path, [*extent("a", "zero", "n"), steps(["best", "top"])], [("a", "t")], results, NUMBERS | {"low": np.float32(-9)})
+
+
+def test_ranges_of_a_counter_are_its_loop_s_own(tmp_path):
+    """A loop of 9000 steps that its condition ends at 3 is looked at first: what it was taken for says nothing of the next."""
+    counts = (info("c", kind=I64), info("next_c", kind=I64), "zero")
+    nodes = [node("Tanh", ["s"], ["next"]), node("Add", ["c", "one"], ["next_c"]), node("Less", ["next_c", "three"], ["next_go"])]
+    first = loop(nodes, [STATE, counts], [], tests=True, trips="many")
+    second = loop([row("table", 0, "i", "w"), node("Add", ["s", "w"], ["next"])], [(("s", 3), ("next", 3), "y")], [])
+    table = {"table": np.ones((50, 3), np.float32), "many": np.int64(9000), "three": np.int64(3)}
+    outer, inputs = [first(["y", "c_end"]), *extent("a", "zero", "n"), second(["z"])], [("h", 3), ("a", "t", 1)]
+    check(tmp_path, outer, inputs, ["z"], NUMBERS | table, (1, 50))
+    with pytest.raises(harness.CharoniaError, match=r"t = 51\) must be at most 50"):
+        check(tmp_path, outer, inputs, ["z"], NUMBERS | table, (51,))
+
+
+def test_sequences_that_trade_places_are_refused(tmp_path):
+    sequence = onnx.helper.make_tensor_sequence_value_info
+    first = [node("SequenceEmpty", [], ["list"])]
+    lists = [(sequence(a, TensorProto.FLOAT, None), sequence(b, TensorProto.FLOAT, None), "list") for a, b in (("l", "l2"), ("k", "k2"))]
+    nodes = [*plain(), node("SequenceInsert", ["k", "out"], ["l2"]), node("Identity", ["l"], ["k2"])]
+    steps = loop(nodes, [STATE, *lists], [])
+    join = node("ConcatFromSequence", ["all"], ["z"], axis=0, new_axis=1)
+    outer = [*extent("a", "one", "n"), *first, steps(["y", "all", "rest"]), join]
+    with pytest.raises(harness.CharoniaError, match="a step makes another sequence of one"):
+        check(tmp_path, outer, [("h", 3), ("a", 3, "t")], ["y", "z"], NUMBERS)
+
+
 def test_memory_that_steps_write(tmp_path):
     """`out[i] = ...`, and the step's number as data."""
     nodes = [node("Cast", ["i"], ["f"], to=TensorProto.FLOAT), row("a", 0, "i", "x"), node("Mul", ["x", "f"], ["v"]),
@@ -158,7 +233,7 @@ def test_places_of_another_tensor(tmp_path, last, refused):
     if not refused:
         check(tmp_path, outer, inputs, ["y", "z"], NUMBERS)
         return
-    with pytest.raises(harness.CharoniaError, match=r"position step\d \+ 1 may lie outside of the t elements"):
+    with pytest.raises(harness.CharoniaError, match=r"position step\d may lie outside of the t elements of dimension 0, for t in 1"):
         check(tmp_path, outer, inputs, ["y", "z"], NUMBERS)
 
 
@@ -167,7 +242,7 @@ REFUSED = {
     "sizes": (
         [node("Reshape", ["i", "line"], ["end"]), node("Slice", ["a", "axis0", "end", "axis1"], ["part"]),
          node("ReduceSum", ["part"], ["sums"], keepdims=0), node("Add", ["s", "sums"], ["next"])],
-        r"size step\d of float32\[3, step\d\] differs from step to step of a loop",
+        r"size step\d - 1 of float32\[3, step\d - 1\] differs from step to step of a loop",
     ),
 }  # fmt: skip
 

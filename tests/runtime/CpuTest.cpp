@@ -188,10 +188,11 @@ TEST_F(CpuEngine, LaunchesOfOneKernelGetTheirOwnSizes) {
 
 /// Rows are copied in a loop, the last one first.
 TEST_F(CpuEngine, StepsAreRepeatedAsOftenAsASizeSays) {
-  ShapeExpr batch = ShapeExpr::symbol(0), step = ShapeExpr::symbol(1);
-  manifest.signature.symbols.push_back({"step", 0, 0, 63, 1});
+  ShapeExpr batch = ShapeExpr::symbol(0), counter = ShapeExpr::symbol(1),
+            step = counter - 1;
+  manifest.signature.symbols.push_back({"step", 1, 1, 64, 1});
   manifest.signature.constraints.push_back(
-      {Constraint::Relation::Equal, step, 0, ""});
+      {Constraint::Relation::Equal, counter, 1, ""});
   Program &p = manifest.programs[0];
   p.steps[2].args = {{4, step * 64}, {3, (batch - 1 - step) * 64}};
   p.steps[2].bytes = 64;
@@ -220,8 +221,12 @@ TEST_F(CpuEngine, ALoopThatIsTooLong) {
     return set ? c.run().message() : set.message();
   };
   manifest.programs[0].repeats = {{2, 4, 0, ShapeExpr((1 << 19) + 1)}};
-  EXPECT_EQ(message(), "a loop of 2 steps runs 524289 times: more than 1048576 "
-                       "steps, or too much to plan; split the sequence");
+  std::string tooLong = " times: more than 1048576 steps in all loops, or too "
+                        "much to plan; split the sequence";
+  EXPECT_EQ(message(), "a loop of 2 steps runs 524289" + tooLong);
+  manifest.programs[0].repeats = {{0, 1, 0, ShapeExpr(1 << 19)},
+                                  {2, 4, 0, ShapeExpr((1 << 18) + 1)}};
+  EXPECT_EQ(message(), "a loop of 2 steps runs 262145" + tooLong);
   manifest.programs[0].repeats = {{2, 4, 0, ShapeExpr(-1)}};
   EXPECT_EQ(message(),
             "the engine's program does not fit this shape: the size -1 is "

@@ -216,7 +216,7 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
   const engine::Repeat *repeat = repeatOf(index);
   std::vector<int64_t> symbols = plan.symbols;
   if (repeat)
-    symbols[repeat->symbol] = step.time;
+    symbols[repeat->symbol] = step.time + 1;
   for (size_t i = 0; i < step.args.size(); ++i) {
     const engine::Argument &argument = step.step->args[i];
     const Buffer &buffer = program->buffers[argument.buffer];

@@ -20,8 +20,8 @@ static const TensorList *arrayOf(Node &n, Emitter &e, unsigned count) {
 static LogicalResult newArray(Node &n, Emitter &e) {
   if (mlir::AffineExpr open =
           n.numInputs() == 1 ? openCountOf(n, e, 0) : mlir::AffineExpr())
-    return llvm::success(succeeded(yieldOpenList(n, {open, {}, {}, {}})) &&
-                         succeeded(yieldOpenList(n, {open, {}, {}, {}})));
+    return llvm::success(succeeded(yieldOpenList(n, {open, {}, {}, {}, {}})) &&
+                         succeeded(yieldOpenList(n, {open, {}, {}, {}, {}})));
   auto count =
       n.numInputs() == 1 ? countOf(n, e, 0) : llvm::FailureOr<int64_t>(0);
   if (failed(count))
@@ -50,8 +50,8 @@ static LogicalResult readArray(Node &n, Emitter &e) {
 }
 
 static LogicalResult writeArray(Node &n, Emitter &e) {
-  if (const OpenList *open = openListOf(n, 3); open && n.has(1) && n.has(2))
-    return setOpenItem(n, *open, e);
+  if (openListOf(n, 3) && n.has(1) && n.has(2))
+    return setOpenItem(n, 3, e);
   const TensorList *list = arrayOf(n, e, 4);
   if (!list)
     return llvm::failure();
@@ -74,7 +74,7 @@ static LogicalResult scatterArray(Node &n, Emitter &e) {
               e.getSymbols().toString(open->count) + ", which is open",
           "set all of them, or " +
               fixSize(n.getModel(), e.getSymbols().toString(open->count)));
-    return yieldOpenList(n, {open->count, n.input(2), {}, {}});
+    return yieldOpenList(n, {open->count, n.input(2), {}, {}, {}});
   }
   const TensorList *list = arrayOf(n, e, 4);
   return list ? scatterRows(n, e, *list, 2, 1) : llvm::failure();

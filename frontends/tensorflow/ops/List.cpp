@@ -19,6 +19,12 @@ LogicalResult charonia::frontend::tensorflow::yieldList(Node &n,
   return n.yieldItem(std::move(item));
 }
 static const TensorList *listOf(Node &n, Emitter &e, unsigned count) {
+  if (const OpenList *open = openListOf(n, 0)) {
+    std::string size = e.getSymbols().toString(open->count);
+    e.fail("does not take a list of size " + size + ", which is open",
+           fixSize(n.getModel(), size));
+    return nullptr;
+  }
   if (n.numInputs() != count || !n.item(0).list) {
     e.fail("is not given a list of tensors", "export the model again");
     return nullptr;
@@ -55,7 +61,7 @@ static LogicalResult reserve(Node &n, Emitter &e) {
   if (n.numInputs() != 2)
     return e.fail("has no number of elements", "export the model again");
   if (AffineExpr open = openCountOf(n, e, 1))
-    return yieldOpenList(n, {open, {}, {}, {}});
+    return yieldOpenList(n, {open, {}, {}, {}, {}});
   auto count = countOf(n, e, 1);
   if (failed(count))
     return llvm::failure();
@@ -73,7 +79,7 @@ static LogicalResult fromTensor(Node &n, Emitter &e) {
   auto count = graph::constantOf(dims[0]);
   std::string size = e.getSymbols().toString(dims[0]);
   if (!count)
-    return yieldOpenList(n, {dims[0], n.input(0), {}, {}});
+    return yieldOpenList(n, {dims[0], n.input(0), {}, {}, {}});
   if (*count > maxElements)
     return e.fail("makes a list of " + size + " tensors; up to " +
                       Twine(maxElements) + " are supported",
@@ -120,7 +126,7 @@ static Value elementOr0(Node &n, const TensorList &list, int64_t i,
                         unsigned shape, Emitter &e) {
   if (Value element = list[i])
     return element;
-  if (list.isCarried)
+  if (list.carriedAs)
     return e.fail("reads element " + Twine(i) +
                       " of a list, which is not set "
                       "in this step of a loop, and may be in one before",
@@ -210,8 +216,8 @@ static LogicalResult resize(Node &n, Emitter &e) {
 }
 
 static LogicalResult setItem(Node &n, Emitter &e) {
-  if (const OpenList *open = openListOf(n, 0); open && n.has(1) && n.has(2))
-    return setOpenItem(n, *open, e);
+  if (openListOf(n, 0) && n.has(1) && n.has(2))
+    return setOpenItem(n, 0, e);
   const TensorList *list = listOf(n, e, 3);
   if (!list)
     return llvm::failure();

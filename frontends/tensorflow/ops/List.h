@@ -13,7 +13,7 @@ llvm::LogicalResult yieldList(Node &n, TensorList list);
 /// The number of elements, operand `i`, where it has to be known.
 llvm::FailureOr<int64_t> countOf(Node &n, Emitter &e, unsigned i);
 
-// Lists of open length (OpenLists.cpp).
+// Lists of open length (OpenList.cpp).
 /// The number of elements, operand `i`, if it is an open size; else null.
 mlir::AffineExpr openCountOf(Node &n, Emitter &e, unsigned i);
 llvm::LogicalResult yieldOpenList(Node &n, OpenList list);
@@ -21,8 +21,8 @@ llvm::LogicalResult yieldOpenList(Node &n, OpenList list);
 const OpenList *openListOf(Node &n, unsigned i);
 /// The element at operand 1.
 llvm::LogicalResult getOpenItem(Node &n, const OpenList &list, Emitter &e);
-/// With operand 2 at operand 1.
-llvm::LogicalResult setOpenItem(Node &n, const OpenList &list, Emitter &e);
+/// The list that operand `i` is with operand 2 at operand 1.
+llvm::LogicalResult setOpenItem(Node &n, unsigned i, Emitter &e);
 /// All elements, of which none may be set: then they are zeros of shape `dims`.
 llvm::LogicalResult stackOpen(Node &n, const OpenList &list,
                               std::optional<Exprs> dims, Emitter &e);

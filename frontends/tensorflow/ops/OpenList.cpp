@@ -45,7 +45,8 @@ LogicalResult tf::getOpenItem(Node &n, const OpenList &list, Emitter &e) {
       e.op<graph::GatherOp>({list.stacked, place}, e.attr("axis", int64_t(0))));
 }
 
-LogicalResult tf::setOpenItem(Node &n, const OpenList &list, Emitter &e) {
+LogicalResult tf::setOpenItem(Node &n, unsigned i, Emitter &e) {
+  const OpenList &list = *n.item(i).openList;
   graph::SymbolicTensor place = e.evaluate(n.input(1));
   if (list.stacked || list.element || !place.isComplete() ||
       place.elements->size() != 1)
@@ -56,6 +57,7 @@ LogicalResult tf::setOpenItem(Node &n, const OpenList &list, Emitter &e) {
   OpenList changed = list;
   changed.element = n.input(2);
   changed.place = place.elements->front();
+  changed.from = n.item(i).openList;
   return yieldOpenList(n, std::move(changed));
 }
 

@@ -59,7 +59,10 @@ TEST(TensorFlowGraph, ListsOfOpenLength) {
   addInts(graph, "any", {-1}, true);
   addNode(graph, "TensorListPopBack", "y", {"list", "any"});
   graph.mutable_nodes()->DeleteSubrange(5, 1);
-  EXPECT_THAT(importGraph(graph), HasSubstr("is not given a list of tensors"));
+  EXPECT_THAT(importGraph(graph),
+              AllOf(HasSubstr("does not take a list of size sequence_dim1, "
+                              "which is open"),
+                    HasSubstr("remedy: fix it: --shape sequence=?x32x6")));
 }
 
 TEST(TensorFlowGraph, AllResultsOfALeaf) {
