@@ -36,15 +36,19 @@ public:
     bool isBoth = llvm::isa_and_present<graph::AndOp>(op) ||
                   (llvm::isa_and_present<graph::SelectOp>(op) &&
                    knownInteger(op->getOperand(2), e) == 0);
-    if (isBoth) {
+    bool isEither = llvm::isa_and_present<graph::OrOp>(op);
+    if (isBoth || isEither) {
       Duration a = of(op->getOperand(0), depth + 1),
                b = of(op->getOperand(1), depth + 1);
+      auto isNever = [&](const Duration &d) {
+        return d.isExact && d.most && graph::constantOf(d.most) == 0;
+      };
+      if (isEither)
+        return isNever(a) ? b : isNever(b) ? a : Duration{{}, false};
+      if (isNever(a) || isNever(b))
+        return isNever(a) ? a : b;
       return {smaller(a.most, b.most), a.isExact && b.isExact};
     }
-    if (llvm::isa_and_present<graph::OrOp>(op))
-      for (bool second : {false, true})
-        if (knownInteger(op->getOperand(second), e) == 0)
-          return of(op->getOperand(!second), depth + 1);
     if (llvm::isa_and_present<graph::NotOp>(op))
       if (auto inner = op->getOperand(0).getDefiningOp<graph::CompareOp>())
         return of(inner, /*isNegated=*/true);
@@ -92,7 +96,8 @@ private:
   Duration whilePositive(AffineExpr left) {
     AffineExpr first = at(left, 0);
     auto slope = graph::constantOf(graph::simplify(at(left, 1) - first));
-    if (!slope || graph::simplify(left - (counter - 1) * *slope - first) != 0)
+    if (!slope || *slope < -maxDimension ||
+        graph::simplify(left - (counter - 1) * *slope - first) != 0)
       return {{}, false};
     if (*slope >= 0)
       return {{}, symbols.isAtLeast(first, e.number(1))};
@@ -288,7 +293,8 @@ std::optional<int64_t> LoopBuilder::strideOf(size_t i, Value next) {
   auto stride = graph::constantOf(
       graph::simplify(known.elements->front() - inductions[i]->at(number)));
   constexpr int64_t farthest = int64_t(1) << 31;
-  return stride && std::abs(*stride) < farthest ? stride : std::nullopt;
+  return stride && *stride > -farthest && *stride < farthest ? stride
+                                                             : std::nullopt;
 }
 
 void LoopBuilder::readCount(const OpenLoop::Step &step) {

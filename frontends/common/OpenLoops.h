@@ -33,7 +33,7 @@ struct OpenLoop {
   /// The states before the first step. A null one is zeros if a step sets it,
   /// whatever steps find, and else stays null.
   Values states;
-  /// States that every step gives on as they are; all others by default.
+  /// States that every step gives on as they are; none by default.
   llvm::BitVector kept;
   /// How many steps there are at most; null where only the condition says.
   mlir::AffineExpr most;

@@ -77,19 +77,26 @@ AffineExpr charonia::frontend::truthOf(Symbols &symbols, Predicate predicate,
 /// where it is no order of two sizes. Turns `holds` around for a negation.
 static AffineExpr aboveZeroWhere(const Symbols &symbols, AffineExpr condition,
                                  bool &holds) {
-  auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(condition);
+  // What may be 0 is a symbol less 1 (Symbols::define).
+  auto asSymbol = [](AffineExpr expr) {
+    return llvm::dyn_cast<mlir::AffineSymbolExpr>(graph::simplify(expr));
+  };
+  auto symbol = asSymbol(condition + 1);
   if (!symbol) {
-    symbol =
-        llvm::dyn_cast<mlir::AffineSymbolExpr>(graph::simplify(1 - condition));
+    symbol = asSymbol(2 - condition);
     holds = !holds;
   }
   const graph::SizeProgram *program =
       symbol ? symbols.programOf(symbol.getPosition()) : nullptr;
-  // As truthOf writes it: the least of 1 and the largest of 0 and a difference.
-  if (!program || program->size() != 5)
+  AffineExpr difference = program ? program->front().size : AffineExpr();
+  if (!difference)
     return {};
-  AffineExpr difference = (*program)[0].size;
-  if (!difference || *program != orderOf(difference))
+  // As truthOf writes it: the least of 1 and the largest of 0 and a difference.
+  graph::SizeProgram order = orderOf(difference);
+  order.push_back(
+      {StepOp::Size, mlir::getAffineConstantExpr(-1, symbols.getContext()), 0});
+  order.push_back({StepOp::Sub, {}, 0});
+  if (*program != order)
     return {};
   difference = symbols.resolve(difference);
   int64_t divisor = difference.getLargestKnownDivisor();
