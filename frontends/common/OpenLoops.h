@@ -8,9 +8,8 @@
 
 namespace charonia::frontend {
 
-/// Steps of a loop that the runtime plans at most, and so many that are written
-/// out rather than repeated.
-constexpr int64_t maxRepeatedSteps = int64_t(1) << 20, mostWrittenOut = 512;
+/// Steps of a loop that the runtime plans at most.
+constexpr int64_t maxRepeatedSteps = int64_t(1) << 20;
 
 /// A loop, as its frontend tells of it.
 struct OpenLoop {

@@ -6,6 +6,10 @@
 
 namespace charonia::frontend {
 
+/// So many steps that are known are written out, and not repeated: written out
+/// they take nothing between them, and the compiler's time for each.
+constexpr int64_t mostWrittenOut = 512;
+
 /// Builds graph.iterate: make one, `carry` the states, build what a step
 /// computes of them and of the parts of tensors at `counter`, `finish`. Steps
 /// inside of steps are refused, as the emitter's failure.

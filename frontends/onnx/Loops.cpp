@@ -360,7 +360,6 @@ private:
   std::optional<OpenLoop::Step> take(AffineExpr number,
                                      llvm::ArrayRef<Value> states) {
     std::vector<Binding> outputs;
-    Nodes nodes = loop.body->node();
     if (failed(importer.importStep(
             *loop.body, *loop.body->mutable_node(), argumentsOf(number, states),
             outputsOf(*loop.body), around, frame, outputs)))

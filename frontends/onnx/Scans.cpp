@@ -1,6 +1,6 @@
 // Scans: their bodies, one after another where the number of steps is known, or
 // once, for steps that are repeated.
-#include "frontends/common/OpenLoops.h"
+#include "frontends/common/RepeatedSteps.h"
 #include "frontends/onnx/Loops.h"
 
 using namespace charonia;

@@ -25,11 +25,9 @@ bool charonia::frontend::isRecurrentActivation(llvm::StringRef name) {
       {"sigmoid", "tanh", "relu", "hardsigmoid", "softsign"}, name);
 }
 
-/// Steps that are written out take nothing between them, and the compiler's
-/// time for each.
 static bool isWrittenOut(mlir::AffineExpr steps) {
-  constexpr int64_t most = 512;
-  return graph::constantOf(steps).value_or(most + 1) <= most;
+  return graph::constantOf(steps).value_or(mostWrittenOut + 1) <=
+         mostWrittenOut;
 }
 
 llvm::LogicalResult charonia::frontend::checkSteps(mlir::AffineExpr length,
