@@ -102,14 +102,10 @@ public:
 
   /// Nothing where steps cannot be repeated and can be written out.
   std::optional<LogicalResult> build(Items &states) {
-    size_t before = importer.diagnostics.size();
-    auto reported = importer.reported;
-    mlir::Location location = e.getLocation();
+    Told before(importer);
     auto left = builder->build();
     if (!left && builder->canWriteOut()) {
-      importer.diagnostics.resize(before);
-      importer.reported = std::move(reported);
-      e.begin(location);
+      before.restore();
       return std::nullopt;
     }
     if (!left)
@@ -132,6 +128,28 @@ public:
   }
 
 private:
+  /// What was told of the model before something was tried.
+  class Told {
+  public:
+    explicit Told(GraphImporter &importer)
+        : importer(importer), diagnostics(importer.diagnostics.size()),
+          reported(importer.reported), isTooLarge(importer.isTooLarge),
+          location(importer.emitter.getLocation()) {}
+    void restore() {
+      importer.diagnostics.resize(diagnostics);
+      importer.reported = reported;
+      importer.isTooLarge = isTooLarge;
+      importer.emitter.begin(location);
+    }
+
+  private:
+    GraphImporter &importer;
+    size_t diagnostics;
+    std::set<std::string> reported;
+    bool isTooLarge;
+    mlir::Location location;
+  };
+
   /// What of an item steps may change.
   static void addValues(const Item &item, Values &values) {
     if (item.complex)
@@ -175,17 +193,11 @@ private:
     for (auto [i, at] : llvm::enumerate(firsts))
       if (first[i].value && at < wanted.size() && wanted.test(at))
         asked.insert(static_cast<int>(i));
-    size_t before = importer.diagnostics.size();
-    auto reported = importer.reported;
-    bool wasTooLarge = importer.isTooLarge;
-    mlir::Location location = e.getLocation();
+    Told before(importer);
     Items states = itemsOf(values, true);
     auto condition = steps.test(states);
     bool ok = succeeded(condition) && succeeded(steps.take(states, &asked));
-    importer.diagnostics.resize(before);
-    importer.reported = std::move(reported);
-    importer.isTooLarge = wasTooLarge;
-    e.begin(location);
+    before.restore();
     if (!ok || states.size() != first.size())
       return std::nullopt;
     OpenLoop::Step step;
