@@ -45,7 +45,8 @@ endfunction()
 # charonia_gtest(<name> SOURCES ... [LINK ...] [DEPENDS ...] [LABELS ...] [TIMEOUT s] [MLIR])
 #   MLIR: sources that include MLIR, compiled as its libraries are (no exceptions,
 #   no RTTI, precompiled header). A test that needs a GPU has the label gpu.
-#   Files are found below CHARONIA_SOURCE_DIR, a definition.
+#   Files are found below CHARONIA_SOURCE_DIR of the environment: a definition with the
+#   checkout's path would keep ccache from serving other checkouts, CI's among them.
 function(charonia_gtest name)
   cmake_parse_arguments(A "MLIR" "TIMEOUT" "SOURCES;LINK;DEPENDS;LABELS" ${ARGN})
   set(program ${name}_test)
@@ -53,7 +54,6 @@ function(charonia_gtest name)
     # An object library, because the precompiled header is -fPIC and programs are -fPIE.
     charonia_mlir_objects(${program}_objects ${A_SOURCES})
     target_link_libraries(${program}_objects PUBLIC ${A_LINK} GTest::gmock_main GTest::gmock GTest::gtest)
-    target_compile_definitions(${program}_objects PRIVATE CHARONIA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     add_executable(${program})
     target_link_libraries(${program} PRIVATE ${program}_objects)
     if(A_DEPENDS)
@@ -61,7 +61,6 @@ function(charonia_gtest name)
     endif()
   else()
     add_executable(${program} ${A_SOURCES})
-    target_compile_definitions(${program} PRIVATE CHARONIA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     target_link_libraries(${program} PRIVATE ${A_LINK} GTest::gmock_main GTest::gmock GTest::gtest)
   endif()
   if(A_DEPENDS)

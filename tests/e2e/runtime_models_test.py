@@ -35,13 +35,15 @@ class Calibration(quantization.CalibrationDataReader):
         return next(self.rows, None)
 
 
+# Weights of 7 bits (reduce_range): on a CPU without VNNI two products of 8 bits saturate ONNX Runtime's sums of 16.
 def static(source, folder, inputs, form):
-    quantization.quantize_static(str(source), str(folder / "static.onnx"), Calibration(inputs), quant_format=form)
+    quantization.quantize_static(
+        str(source), str(folder / "static.onnx"), Calibration(inputs), quant_format=form, reduce_range=True)
     return folder / "static.onnx"
 
 
 def dynamic(source, folder):
-    quantization.quantize_dynamic(str(source), str(folder / "dynamic.onnx"))
+    quantization.quantize_dynamic(str(source), str(folder / "dynamic.onnx"), reduce_range=True)
     return folder / "dynamic.onnx"
 
 

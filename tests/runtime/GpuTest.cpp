@@ -30,7 +30,7 @@ protected:
     } else {
       const char *compiler = std::getenv("CHARONIA");
       const char *source = std::getenv("CHARONIA_SOURCE_DIR");
-      std::string folder = source ? source : CHARONIA_SOURCE_DIR;
+      std::string folder = source ? source : ".";
       path = ::testing::TempDir() + "gpu_test.engine";
       std::string command =
           inQuotes(compiler ? compiler : "charonia") + " compile -q " +

@@ -26,8 +26,8 @@ bool charonia::frontend::isRecurrentActivation(llvm::StringRef name) {
 }
 
 static bool isWrittenOut(mlir::AffineExpr steps) {
-  return graph::constantOf(steps).value_or(mostWrittenOut + 1) <=
-         mostWrittenOut;
+  auto known = graph::constantOf(steps);
+  return known && *known <= mostWrittenOutOfLayer;
 }
 
 llvm::LogicalResult charonia::frontend::checkSteps(mlir::AffineExpr length,
