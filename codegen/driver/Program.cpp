@@ -171,7 +171,10 @@ private:
     Block &body = bodyOf(repeat);
     unsigned carried = repeat.getCarried();
     for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
-      if (i >= carried)
+      // What a state starts from is copied in front of the first step.
+      if (i < carried)
+        readAt(repeat.getOperand(i), launched);
+      else
         places[argument] = placeOf(repeat.getOperand(i));
       readAt(argument, never);
     }

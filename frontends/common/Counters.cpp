@@ -118,9 +118,59 @@ private:
 };
 } // namespace
 
+/// The number of the last step. Of max(a, 0) steps it is a: where that is less
+/// there is none.
+AffineExpr Symbols::lastStep(const Counter &counter) const {
+  using Op = graph::SizeStep::Op;
+  AffineExpr count = resolve(counter.count);
+  for (const auto &[program, result] : defined)
+    if (program.size() == 3 && program[2].op == Op::Max && program[0].size &&
+        program[1].size && graph::constantOf(program[1].size) == 0 &&
+        graph::simplify(resolve(result)) == count)
+      return resolve(program[0].size);
+  return count;
+}
+
+/// With each remainder in which the counter is replaced by what is the least of
+/// it, or the most: no more, or no less, than the expression in any step.
+static AffineExpr
+withoutRemainders(AffineExpr expr, unsigned counter,
+                  llvm::function_ref<graph::Interval(AffineExpr)> bounds,
+                  bool least) {
+  auto binary = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(expr);
+  if (!binary || !expr.isFunctionOfSymbol(counter))
+    return expr;
+  AffineExpr a = binary.getLHS(), b = binary.getRHS();
+  auto of = [&](AffineExpr part, bool isLeast) {
+    return withoutRemainders(part, counter, bounds, isLeast);
+  };
+  if (expr.getKind() == AffineExprKind::Add)
+    return of(a, least) + of(b, least);
+  if (b.isFunctionOfSymbol(counter))
+    std::swap(a, b);
+  if (b.isFunctionOfSymbol(counter))
+    return expr;
+  graph::Interval range = bounds(b);
+  switch (expr.getKind()) {
+  case AffineExprKind::Mul:
+    return range.low >= 0    ? of(a, least) * b
+           : range.high <= 0 ? of(a, !least) * b
+                             : expr;
+  case AffineExprKind::Mod:
+    if (a != binary.getLHS() || range.low < 1)
+      return expr;
+    return least ? mlir::getAffineConstantExpr(0, expr.getContext()) : b - 1;
+  default:
+    return expr;
+  }
+}
+
 AffineExpr Symbols::leastInSteps(AffineExpr expr) const {
   auto range = [&](AffineExpr e) { return bounds(e); };
   for (const Counter &counter : counters) {
+    if (expr.isFunctionOfSymbol(counter.symbol))
+      expr = graph::simplify(
+          withoutRemainders(expr, counter.symbol, range, /*least=*/true));
     Way way = WayFinder(counter.symbol, range).of(expr);
     if (way == Way::None)
       continue;
@@ -128,7 +178,7 @@ AffineExpr Symbols::leastInSteps(AffineExpr expr) const {
       return {};
     AffineExpr step = way == Way::Up
                           ? mlir::getAffineConstantExpr(1, getContext())
-                          : resolve(counter.count);
+                          : lastStep(counter);
     expr = graph::simplify(expr.replace(
         mlir::getAffineSymbolExpr(counter.symbol, getContext()), step));
   }

@@ -15,7 +15,25 @@ struct Duration {
   AffineExpr most;
   /// Whether it holds as long as that, and not only no longer.
   bool isExact = true;
+  /// Whether it does not hold again behind that.
+  bool isForGood = true;
+
+  bool isNever() const {
+    return isExact && most && graph::constantOf(most) == 0;
+  }
 };
+
+/// As long as both hold.
+Duration shorterOf(const Duration &a, const Duration &b, Symbols &symbols) {
+  if (a.isNever() || b.isNever())
+    return a.isNever() ? a : b;
+  bool isExact = a.isExact && b.isExact, isForGood = a.isForGood && b.isForGood;
+  if (!a.most || !b.most)
+    return {a.most ? a.most : b.most, isExact, isForGood};
+  if (AffineExpr most = largerOf(symbols, a.most, b.most, /*largest=*/false))
+    return {most, isExact, isForGood};
+  return {a.most, false, isForGood}; // no longer than one of them
+}
 
 /// Reads a condition that was built for the step that `counter` is one more
 /// than.
@@ -40,14 +58,11 @@ public:
     if (isBoth || isEither) {
       Duration a = of(op->getOperand(0), depth + 1),
                b = of(op->getOperand(1), depth + 1);
-      auto isNever = [&](const Duration &d) {
-        return d.isExact && d.most && graph::constantOf(d.most) == 0;
-      };
-      if (isEither)
-        return isNever(a) ? b : isNever(b) ? a : Duration{{}, false};
-      if (isNever(a) || isNever(b))
-        return isNever(a) ? a : b;
-      return {smaller(a.most, b.most), a.isExact && b.isExact};
+      if (isBoth)
+        return shorterOf(a, b, symbols);
+      return a.isNever() && a.isForGood   ? b
+             : b.isNever() && b.isForGood ? a
+                                          : Duration{{}, false};
     }
     if (llvm::isa_and_present<graph::NotOp>(op))
       if (auto inner = op->getOperand(0).getDefiningOp<graph::CompareOp>())
@@ -55,11 +70,6 @@ public:
     if (auto compare = llvm::dyn_cast_or_null<graph::CompareOp>(op))
       return of(compare, /*isNegated=*/false);
     return {{}, false};
-  }
-
-  /// Null stands for no limit.
-  AffineExpr smaller(AffineExpr a, AffineExpr b) {
-    return !a ? b : !b ? a : largerOf(symbols, a, b, false);
   }
 
 private:
@@ -88,8 +98,11 @@ private:
   Duration untilEqual(AffineExpr a, AffineExpr b) {
     for (AffineExpr left : {graph::simplify(a - b), graph::simplify(b - a)})
       if (graph::simplify(at(left, 0) - at(left, 1)) == 1 &&
-          symbols.isAtLeast(at(left, 0), e.number(0)))
-        return whilePositive(left);
+          symbols.isAtLeast(at(left, 0), e.number(0))) {
+        Duration duration = whilePositive(left);
+        duration.isForGood = false;
+        return duration;
+      }
     return {{}, false};
   }
 
@@ -101,8 +114,9 @@ private:
       return {{}, false};
     if (*slope >= 0)
       return {{}, symbols.isAtLeast(first, e.number(1))};
-    AffineExpr steps = graph::simplify(first.ceilDiv(-*slope));
-    return {largerOf(symbols, steps, e.number(0), true), true};
+    AffineExpr steps = largerOf(
+        symbols, graph::simplify(first.ceilDiv(-*slope)), e.number(0), true);
+    return {steps, bool(steps)};
   }
 
   AffineExpr sizeOf(Value value) {
@@ -300,11 +314,11 @@ std::optional<int64_t> LoopBuilder::strideOf(size_t i, Value next) {
 void LoopBuilder::readCount(const OpenLoop::Step &step) {
   DurationFinder finder(symbol, e);
   Duration duration = step.condition ? finder.of(step.condition) : Duration();
-  AffineExpr most = duration.most;
-  if (most && !loop.testsBefore)
-    most = graph::simplify(most + 1);
+  if (duration.most && !loop.testsBefore)
+    duration.most = graph::simplify(duration.most + 1);
+  duration = shorterOf(duration, {loop.most}, symbols);
+  count = duration.most;
   isExact = duration.isExact;
-  count = finder.smaller(most, loop.most);
   if (!loop.first || !count || isSeenTrue(loop.first, e))
     return;
   // Whether there is a first step follows from sizes, or data says so.
@@ -313,6 +327,7 @@ void LoopBuilder::readCount(const OpenLoop::Step &step) {
     isExact = false;
   else
     count = choiceOf(symbols, starts.elements->front(), count, e.number(0));
+  isExact |= count && graph::constantOf(count) == 0;
 }
 
 std::optional<LoopResults> LoopBuilder::build() {

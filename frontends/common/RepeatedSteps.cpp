@@ -43,6 +43,31 @@ Value RepeatedSteps::carry(Value init) {
   return state;
 }
 
+void RepeatedSteps::failUnlike(Value before, Value after) {
+  e.fail("a step makes " + e.describe(after.getType()) + " of a state of " +
+             e.describe(before.getType()) +
+             ", and states of steps that are repeated keep types and sizes",
+         "fix the number of steps with --shape, so that each is written out, "
+         "or give steps a state of the largest size");
+}
+
+/// Whether a state may be what it was; fails where it is not.
+bool RepeatedSteps::mayBeAlike(Value before, Value after) {
+  Exprs is = graph::getShape(e.follow(before)),
+        becomes = graph::getShape(e.follow(after));
+  auto isOther = [&](AffineExpr a, AffineExpr b) {
+    Symbols &symbols = e.getSymbols();
+    return symbols.isAtLeast(a, b + 1) || symbols.isAtLeast(b, a + 1);
+  };
+  if (is.size() == becomes.size() && elementOf(before) == elementOf(after) &&
+      llvm::none_of(llvm::zip(is, becomes), [&](auto sizes) {
+        return isOther(std::get<0>(sizes), std::get<1>(sizes));
+      }))
+    return true;
+  failUnlike(before, after);
+  return false;
+}
+
 /// That sizes stay what they are, where that is not seen.
 void RepeatedSteps::assumeAlike(Value before, Value after) {
   e.follow(before);
@@ -59,13 +84,14 @@ Values RepeatedSteps::finish(llvm::ArrayRef<Value> next,
                              llvm::ArrayRef<AffineExpr> places) {
   Values failed(carried.size() + outputs.size());
   llvm::SmallVector<mlir::Type> types;
-  for (auto [value, after] : llvm::zip_equal(carried, next)) {
-    if (!value || !after)
+  // Nothing is assumed of sizes for steps that are none.
+  for (auto [value, after] : llvm::zip_equal(carried, next))
+    if (!value || !after || !mayBeAlike(value, after))
       return failed;
+  for (auto [value, after] : llvm::zip_equal(carried, next)) {
     assumeAlike(value, after);
     if (value.getType() != after.getType()) {
-      e.fail("a step makes " + e.describe(after.getType()) + " of a state of " +
-             e.describe(value.getType()));
+      failUnlike(value, after);
       return failed;
     }
     types.push_back(value.getType());

@@ -9,8 +9,9 @@ namespace charonia::frontend {
 /// So many steps that are known are written out, and not repeated: written out
 /// they take nothing between them, and the compiler's time for each.
 constexpr int64_t mostWrittenOut = 512;
-/// Of a recurrent layer, whose steps are products of what the step before gives:
-/// nothing is gained across them, and the compiler takes a second for some 100.
+/// Of a recurrent layer, whose steps are products of what the step before
+/// gives: nothing is gained across them, and the compiler takes a second for
+/// some 100.
 constexpr int64_t mostWrittenOutOfLayer = 64;
 
 /// Builds graph.iterate: make one, `carry` the states, build what a step
@@ -39,6 +40,8 @@ public:
                 llvm::ArrayRef<mlir::AffineExpr> places);
 
 private:
+  void failUnlike(mlir::Value before, mlir::Value after);
+  bool mayBeAlike(mlir::Value before, mlir::Value after);
   void assumeAlike(mlir::Value before, mlir::Value after);
 
   Emitter &e;

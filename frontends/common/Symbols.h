@@ -132,6 +132,7 @@ private:
   };
   Counter &counterOf(mlir::AffineExpr expr);
   void dropFreeCounters();
+  mlir::AffineExpr lastStep(const Counter &counter) const;
   /// `expr` in the step in which it is least; null where that is not one of the
   /// ends.
   mlir::AffineExpr leastInSteps(mlir::AffineExpr expr) const;

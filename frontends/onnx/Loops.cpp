@@ -242,24 +242,48 @@ static llvm::FailureOr<AffineExpr> tripsOf(Value trips, Emitter &e) {
   AffineExpr count = known.elements->front();
   if (graph::constantOf(count).value_or(0) > maxRepeatedSteps)
     return AffineExpr();
-  return largerOf(e.getSymbols(), count, e.number(0), true);
+  count = largerOf(e.getSymbols(), count, e.number(0), true);
+  if (!count)
+    return llvm::failure();
+  return count;
 }
+
+/// What values of a body are that it gives on as they are.
+class Copies {
+public:
+  explicit Copies(const ::onnx::GraphProto &body) {
+    for (const NodeProto &node : body.node())
+      if (node.op_type() == "Identity" && node.domain().empty() &&
+          node.input_size() == 1 && node.output_size() == 1)
+        sources[node.output(0)] = node.input(0);
+  }
+  std::string sourceOf(std::string name) const {
+    for (size_t left = sources.size(); left && sources.count(name); --left)
+      name = sources.at(name);
+    return name;
+  }
+
+private:
+  std::map<std::string, std::string> sources;
+};
 
 /// States that the body gives on as they are.
 static llvm::BitVector keptBy(const ::onnx::GraphProto &body, size_t states) {
-  std::map<std::string, std::string> copies;
-  for (const NodeProto &node : body.node())
-    if (node.op_type() == "Identity" && node.domain().empty() &&
-        node.input_size() == 1 && node.output_size() == 1)
-      copies[node.output(0)] = node.input(0);
+  Copies copies(body);
   llvm::BitVector kept(states);
-  for (size_t i = 0; i < states; ++i) {
-    std::string name = body.output(1 + static_cast<int>(i)).name();
-    for (size_t left = copies.size(); left && copies.count(name); --left)
-      name = copies[name];
-    kept[i] = name == body.input(2 + static_cast<int>(i)).name();
-  }
+  for (size_t i = 0; i < states; ++i)
+    kept[i] = copies.sourceOf(body.output(1 + static_cast<int>(i)).name()) ==
+              body.input(2 + static_cast<int>(i)).name();
   return kept;
+}
+
+/// Whether the body computes its condition, which then may end the loop.
+static bool computesCondition(const ::onnx::GraphProto &body) {
+  std::string name = Copies(body).sourceOf(body.output(0).name());
+  return llvm::any_of(body.node(), [&](const NodeProto &node) {
+    return node.op_type() != "Constant" &&
+           llvm::is_contained(node.output(), name);
+  });
 }
 
 class GraphImporter::RepeatedLoop {
@@ -433,7 +457,8 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
   addInitializers(*loop.body, around);
   auto known = knownInteger(loop.trips, emitter);
   bool hasNoShape = known == 0 && loop.outputs > 0;
-  if (!known || *known > mostWrittenOut || hasNoShape) {
+  if (!known || *known > mostWrittenOut || hasNoShape ||
+      computesCondition(*loop.body)) {
     RepeatedLoop repeated(*this, loop, around, frame);
     if (repeated.prepare())
       if (auto built = repeated.build(results))

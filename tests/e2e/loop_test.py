@@ -237,6 +237,57 @@ def test_places_of_another_tensor(tmp_path, last, refused):
         check(tmp_path, outer, inputs, ["y", "z"], NUMBERS)
 
 
+def test_what_a_state_starts_from_is_read_by_others(tmp_path):
+    """A kernel in front of the loop takes the value's memory for its result only behind the copy that the steps get."""
+    nodes = [row("a", 0, "i", "x"), node("Sub", ["c", "p"], ["d"]), node("Add", ["d", "x"], ["e"]),
+             node("Tanh", ["e"], ["next"]), node("Identity", ["c"], ["q"])]  # fmt: skip
+    states = [(("p", 4), ("q", 4), "p0"), (("c", 4), ("next", 4), "c0")]
+    outer = [*extent("a", "zero", "n"), row("a", 0, "zero", "p0"), node("ReduceMean", ["p0"], ["mean"]),
+             node("Sub", ["p0", "mean"], ["c0"]), loop(nodes, states, [])(["p_end", "c_end"])]  # fmt: skip
+    check(tmp_path, outer, [("a", "t", 4)], ["p_end", "c_end"], NUMBERS)
+
+
+@pytest.mark.parametrize("form", ["i != 0 or i < m", "i < 0 or i < m", "i < n m m - 5", "few"])
+def test_conditions_that_hold_again(tmp_path, form):
+    """What is false in the first step, and not in others; a size that is too large to be told; a limit of few steps."""
+    tests = {
+        "i != 0 or i < m": [node("Equal", ["i", "zero"], ["same"]), node("Not", ["same"], ["other"]), node("Less", ["i", "m"], ["less"]), node("Or", ["other", "less"], ["next_go"])],
+        "i < 0 or i < m": [node("Less", ["i", "zero"], ["other"]), node("Less", ["behind", "m"], ["less"]), node("Or", ["other", "less"], ["next_go"])],
+        "i < n m m - 5": [node("Less", ["behind", "many"], ["next_go"])],
+        "few": [node("Less", ["behind", "n"], ["next_go"])],
+    }  # fmt: skip
+    steps = loop([node("Add", ["i", "one"], ["behind"]), *plain(), *tests[form]], [STATE], [], tests=True, trips="ten" if form == "few" else "n")
+    outer = [*extent("a", "one", "n"), *extent("b", "zero", "m"), node("Mul", ["n", "m"], ["nm"]), node("Mul", ["nm", "m"], ["nmm"]),
+             node("Sub", ["nmm", "five"], ["many"]), steps(["y"])]  # fmt: skip
+    numbers = NUMBERS | {"five": np.int64(5), "ten": np.int64(10)}
+    for size in (1, 2, 4):
+        check(tmp_path, outer, [("h", 3), ("a", 3, "t"), ("b", size, 1)], ["y"], numbers, (1, 2, 7))
+    check(tmp_path, outer, [("h", 3), ("a", 3, "t"), ("b", "t", 1)], ["y"], numbers, (2, 3, 7))
+
+
+@pytest.mark.parametrize("by", ["n", "three"])
+def test_places_that_go_round(tmp_path, by):
+    steps = loop([node("Mul", ["i", "two"], ["twice"]), node("Mod", ["twice", by], ["at"]), *plain("at")], [STATE], [("out", 3)])
+    numbers = NUMBERS | {"three": np.int64(3)}
+    check(tmp_path, [*extent("a", "one", "n"), steps(["y", "z"])], [("h", 3), ("a", 3, "t")], ["y", "z"], numbers, (3, 4, 7))
+
+
+def test_nothing_is_asked_of_sizes_without_a_step(tmp_path):
+    """Windows of four: fewer elements than a window holds are no step."""
+    nodes = [node("Add", ["i", "three"], ["end"]), *plain("end")]
+    outer = [*extent("a", "one", "all"), node("Sub", ["all", "three"], ["n"]), loop(nodes, [STATE], [])(["y"])]
+    check(tmp_path, outer, [("h", 3), ("a", 3, "t")], ["y"], NUMBERS | {"three": np.int64(3)}, (1, 2, 3, 4, 7))
+
+
+def test_steps_tried_in_vain_ask_nothing_of_sizes(tmp_path):
+    """One state grows, so that all steps are written out; the other takes another size, which they may."""
+    grows = (info("g", None), info("next_g", None), "h")
+    nodes = [row("a", 0, "zero", "x"), node("Concat", ["g", "one_more"], ["next_g"], axis=0), node("Identity", ["x"], ["next"])]
+    steps = loop(nodes, [(("s", None), ("next", None), "b"), grows], [], trips="many")
+    numbers = NUMBERS | {"many": np.int64(600), "one_more": np.ones(1, np.float32)}
+    check(tmp_path, [steps(["y", "z"])], [("h", 2), ("a", 2, "t"), ("b", 5)], ["y", "z"], numbers, (2, 3))
+
+
 REFUSED = {
     "grows": ([node("Concat", ["s", "x"], ["next"], axis=0)], r"a step makes float32\[6\] of a state of float32\[3\]"),
     "sizes": (

@@ -16,9 +16,10 @@ namespace tf = charonia::frontend::tensorflow;
 AffineExpr tf::openCountOf(Node &n, Emitter &e, unsigned i) {
   graph::SymbolicTensor known =
       n.has(i) ? e.evaluateSizes(n.input(i)) : graph::SymbolicTensor();
-  bool isOpen = known.isComplete() && known.elements->size() == 1 &&
-                !known.constants() &&
-                e.getSymbols().isNonNegative(known.elements->front());
+  bool isOpen =
+      known.isComplete() && known.elements->size() == 1 && !known.constants() &&
+      e.getSymbols().assumeAtLeast(known.elements->front(), e.number(0),
+                                   "so that a list has a size");
   return isOpen ? known.elements->front() : AffineExpr();
 }
 
