@@ -58,8 +58,7 @@ public:
       e.setBuffer(argument, function.getArgument(i));
     root = graph::getShape(graph::getWalked(kernel));
     if (yield->getNumOperands() > 1) {
-      auto space = graph::getIterationSpace(kernel);
-      auto maps = space ? graph::getResultMaps(*space, kernel) : std::nullopt;
+      auto maps = graph::getResultMaps(kernel);
       if (!maps)
         return kernel.emitOpError(
                    "has results that do not follow from the first"),
@@ -182,6 +181,10 @@ private:
     return e.simplify(n, {});
   }
   AffineExpr countOf(const Schedule::Group &g) {
+    if (g.within)
+      return e.simplify(extentOf(g).floorDiv(g.within) *
+                            llvm::divideCeil(g.within, g.tile),
+                        {});
     return e.simplify((extentOf(g) + (g.step() - 1)).floorDiv(g.step()), {});
   }
 
@@ -617,6 +620,8 @@ private:
   /// Coordinates of the group's dimensions for tile `number`.
   void place(unsigned group, AffineExpr number) {
     const Schedule::Group &g = schedule.groups[group];
+    if (g.within)
+      return placeWithin(group, number);
     AffineExpr index = starts[group] ? starts[group] : number * g.step();
     for (auto [axis, of] : llvm::enumerate(axes))
       if (of == group) {
@@ -640,6 +645,33 @@ private:
         (g.sequential || isRowOfRest(group)) && axis != axes.end() &&
         mayPassEnd)
       index = e.addBounded(index, axis - axes.begin(), extentOf(g));
+    for (auto [d, c] : llvm::zip(g.dims, delinearize(index, extents)))
+      coordinates[d] = c;
+  }
+
+  /// The same of tiles that begin anew at each multiple of `within`. What one
+  /// has past the next multiple is not its own, and is of the same part for all
+  /// that is read.
+  void placeWithin(unsigned group, AffineExpr number) {
+    const Schedule::Group &g = schedule.groups[group];
+    int64_t count = llvm::divideCeil(g.within, g.tile);
+    AffineExpr part = number.floorDiv(count), inside = number % count * g.tile,
+               extent = e.constant(g.within);
+    ends.resize(schedule.groups.size());
+    ends[group].reset();
+    if (const auto *axis = llvm::find(axes, group); axis != axes.end()) {
+      unsigned at = axis - axes.begin();
+      inside = inside + e.axis(at);
+      if (g.within % g.tile != 0) {
+        ends[group] = Guard{inside, extent};
+        guards.push_back({inside, extent, /*own=*/true});
+        inside = e.addBounded(inside, at, extent);
+      }
+    }
+    Exprs extents;
+    for (unsigned d : g.dims)
+      extents.push_back(root[d]);
+    AffineExpr index = e.simplify(part * g.within + inside, tileOf());
     for (auto [d, c] : llvm::zip(g.dims, delinearize(index, extents)))
       coordinates[d] = c;
   }

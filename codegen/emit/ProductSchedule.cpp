@@ -65,10 +65,14 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
   constexpr int64_t fewestBits = 1024;
   int64_t bn = std::min(
       n, m == 1 && isStatic(row) ? std::max(2 * v, fewestBits / bits) : 2 * v);
-  // Columns of one group only, if they fill a good part of a register.
-  if (k.columnRun >= v / 4)
-    for (bn = std::min(bn, k.columnRun); k.columnRun % bn != 0;)
-      --bn;
+  // Columns of one group only, if they fill a good part of a register: whole
+  // registers, of which the last one's lanes may belong to none.
+  if (k.columnRun > v) {
+    int64_t registers = llvm::divideCeil(k.columnRun, v);
+    bn = std::min<int64_t>(registers, registers == 3 ? 3 : 2) * v;
+  } else if (k.columnRun >= v / 4) {
+    bn = std::min(bn, k.columnRun);
+  }
   auto mostRows = [&](int64_t used) {
     int64_t most = std::max<int64_t>((t.vectorRegisters - used - 1) / used, 1);
     return std::min<int64_t>(most, t.vectorRegisters >= 32 ? 14 : 6);
@@ -130,7 +134,7 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
   if (m > most)
     for (int64_t rows : {evenTile(m, most), most, most - 2, most / 2})
       add(tileOf(rows, bn, rowsFirst));
-  if (bn > v && (k.columnRun == 0 || k.columnRun % v == 0))
+  if (bn > v)
     add(tileOf(std::min(m, mostRows(1)), v, rowsFirst));
   return ranked;
 }
@@ -262,6 +266,8 @@ void Chooser::cpuProduct(SmallVector<unsigned> row, ArrayRef<unsigned> column) {
       column.size() == 1 && isa<AffineSymbolExpr>(k.root[column[0]]) &&
       k.least[column[0]] == 1 && !tile.swap && hasLongRuns(k.vectorRun) &&
       tile.rows + 2 <= t.vectorRegisters;
+  if (k.columnRun > lanes() && k.columnRun % tile.columns != 0)
+    s.groups[c].within = k.columnRun;
   s.swap = tile.swap;
   s.axes = tile.swap ? tiled({c, r}) : tiled({r, c});
   s.kTile = tile.terms;

@@ -34,6 +34,10 @@ struct Schedule {
     /// CPU: of an open number of a product's columns a single one has a body of
     /// its own, in which terms are the lanes (alongTerms).
     bool vector = false;
+    /// Tiles begin anew at each multiple of it, which divides the extent, and
+    /// none reaches over one, as those of a grouped convolution's columns,
+    /// where each group has terms of its own; 0: nowhere.
+    int64_t within = 0;
     int64_t step() const { return own ? own : tile; }
     /// What is wrong with `rest`, `shortest`, `singles` and `vector`; empty
     /// where nothing is.

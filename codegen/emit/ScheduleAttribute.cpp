@@ -11,6 +11,8 @@ using namespace charonia;
 using namespace charonia::emit;
 
 int64_t Schedule::Group::covered(int64_t extent) const {
+  if (within)
+    return extent / within * llvm::alignTo(within, tile);
   int64_t left = extent % step();
   if (rest == 0 || left == 0)
     return llvm::divideCeil(extent, step()) * tile;
@@ -30,6 +32,8 @@ std::string Schedule::text() const {
     text += ":" + std::to_string(g.tile);
     if (g.own)
       text += "/" + std::to_string(g.own);
+    if (g.within)
+      text += "%" + std::to_string(g.within);
     if (g.rest)
       text += "+" + std::to_string(g.rest);
     if (g.rest && g.shortest > 1)
@@ -70,6 +74,7 @@ DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
                                     g.dims.begin(), g.dims.end()))),
          b.getNamedAttr("tile", b.getI64IntegerAttr(g.tile)),
          b.getNamedAttr("own", b.getI64IntegerAttr(g.own)),
+         b.getNamedAttr("within", b.getI64IntegerAttr(g.within)),
          b.getNamedAttr("rest", b.getI64IntegerAttr(g.rest)),
          b.getNamedAttr("shortest", b.getI64IntegerAttr(g.shortest)),
          b.getNamedAttr("singles", b.getI64IntegerAttr(g.singles)),
@@ -97,6 +102,9 @@ StringRef Schedule::Group::problem() const {
   if (vector && (dims.size() != 1 || own || sequential))
     return "a group of a schedule with a 'vector' is one dimension of the "
            "grid, without 'own'";
+  if (within < 0 || (within && (own || rest || vector || sequential)))
+    return "a group of a schedule with a 'within' is one of the grid, without "
+           "'own', 'rest' and 'vector'";
   if (!rest)
     return "";
   bool isShorter = llvm::isPowerOf2_64(rest) && rest <= tile &&
@@ -129,6 +137,8 @@ static FailureOr<Schedule::Group> readGroup(Attribute attribute,
     return mlir::emitError(
         location, "a tile of a schedule has no more elements of its 'own' than "
                   "'tile' says");
+  if (auto within = d.getAs<IntegerAttr>("within"))
+    g.within = within.getInt();
   g.sequential = sequential && sequential.getValue();
   if (auto rest = d.getAs<IntegerAttr>("rest"))
     g.rest = rest.getInt();

@@ -488,10 +488,18 @@ std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
   return maps;
 }
 
-std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
-                                                    KernelOp kernel) {
-  return getResultMaps(space,
-                       kernel.getBody().front().getTerminator()->getOperands());
+std::optional<SmallVector<AffineMap>> getResultMaps(KernelOp kernel) {
+  ValueRange results = kernel.getBody().front().getTerminator()->getOperands();
+  // What is stored as it is, and several times, may be an argument, which has
+  // no space around it.
+  if (llvm::all_equal(results))
+    return SmallVector<AffineMap>(
+        results.size(),
+        AffineMap::getMultiDimIdentityMap(
+            cast<RankedTensorType>(results.front().getType()).getRank(),
+            kernel.getContext()));
+  std::optional<IterationSpace> space = getIterationSpace(kernel);
+  return space ? getResultMaps(*space, results) : std::nullopt;
 }
 
 } // namespace charonia::graph

@@ -121,7 +121,7 @@ std::optional<IterationSpace> getIterationSpace(KernelOp kernel);
 std::optional<llvm::SmallVector<mlir::AffineMap>>
 getResultMaps(const IterationSpace &space, mlir::ValueRange results);
 std::optional<llvm::SmallVector<mlir::AffineMap>>
-getResultMaps(const IterationSpace &space, KernelOp kernel);
+getResultMaps(KernelOp kernel);
 
 } // namespace charonia::graph
 

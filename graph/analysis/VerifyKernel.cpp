@@ -48,7 +48,7 @@ LogicalResult charonia::graph::verifyKernel(KernelOp kernel,
     return kernel.emitOpError("has more than one anchor");
   if (failed(verifyUpdate(kernel, replaced)))
     return failure();
-  if (!space || !getResultMaps(*space, kernel))
+  if (!space || !getResultMaps(kernel))
     return kernel.emitOpError(
         "has a result that does not follow from its first");
   return success();

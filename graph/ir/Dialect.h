@@ -59,9 +59,11 @@ enum class DimKind {
 };
 
 /// Where a contraction's columns are: dimension `operandDim` of operand
-/// `operand` and dimension `resultDim` of the result.
+/// `operand` and dimension `resultDim` of the result. `groups` equal parts of
+/// them, one behind the other, have terms of their own.
 struct Columns {
   unsigned operand, operandDim, resultDim;
+  int64_t groups = 1;
 };
 
 /// Zeros that an operator reads around operand `operand`: lows[d] before and

@@ -152,7 +152,7 @@ std::optional<Columns> ConvOp::getColumns() {
 
 std::optional<Columns> ConvOp::getScaledColumns() {
   // A filter of a group makes one channel, whatever the groups are.
-  return Columns{1, 0, channelDim()};
+  return Columns{1, 0, channelDim(), int64_t(getGroups())};
 }
 
 SmallVector<int64_t> ConvOp::getTermRuns() {

@@ -33,7 +33,8 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       llvm::append_range(ops,
                          function.getBody().front().getOps<GraphOpInterface>());
     for (GraphOpInterface op : ops) {
-      // Filters of groups too: channels are what vectors run along.
+      // Filters of groups too: channels are what vectors run along, of one
+      // group at a time.
       std::optional<Columns> columns = op.getScaledColumns();
       if (!columns)
         continue;
@@ -57,11 +58,11 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
         view = narrow.pack(weight, columns->operandDim, outside);
       }
       if (!view) {
-        Value inside = pack(prepare.getBuilder(), prepare.import(weight),
-                            columns->operandDim);
+        Value inside =
+            pack(prepare.getBuilder(), prepare.import(weight), *columns);
         OpBuilder outside(op);
-        view = unpack(outside, prepare.publish(inside, outside),
-                      columns->operandDim, type);
+        view =
+            unpack(outside, prepare.publish(inside, outside), *columns, type);
       }
       operand.set(view);
     }
@@ -112,7 +113,25 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     }
   }
 
-  Value pack(OpBuilder &builder, Value value, unsigned columns) {
+  /// Columns that a group takes: none of its runs in a panel reaches over one.
+  int64_t widthOf(int64_t size, const Columns &of) const {
+    int64_t width = size / of.groups;
+    if (of.groups == 1)
+      return width;
+    return width < panel ? int64_t(llvm::bit_ceil<uint64_t>(width))
+                         : int64_t(llvm::alignTo(width, panel));
+  }
+
+  Value pack(OpBuilder &builder, Value value, const Columns &of) {
+    unsigned columns = of.operandDim;
+    ViewChain groups(builder, value);
+    int64_t size = groups.sizes()[columns];
+    if (int64_t width = widthOf(size, of); width * of.groups != size) {
+      groups.split(columns, size / of.groups);
+      groups.pad(columns + 1, width);
+      groups.join(columns);
+    }
+    value = groups.get();
     ViewChain chain(builder, packPanels(builder, value, columns, panel));
     if (!hasQuads(value, columns))
       return chain.get();
@@ -140,8 +159,9 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
     return type.getDimSize(columns == last ? last - 1 : last);
   }
   /// The views that give back [.., N, ..].
-  Value unpack(OpBuilder &builder, Value value, unsigned columns,
+  Value unpack(OpBuilder &builder, Value value, const Columns &of,
                RankedTensorType type) {
+    unsigned columns = of.operandDim;
     ViewChain chain(builder, value);
     unsigned rank = chain.sizes().size();
     if (rank == type.getRank() + 2) { // quads
@@ -151,7 +171,17 @@ struct PackWeights : impl::PackWeightsBase<PackWeights> {
       chain.join(rank - 3);
       chain.cut(rank - 3, termsOf(type, columns));
     }
-    return unpackPanels(builder, chain.get(), columns, type.getShape());
+    int64_t size = type.getDimSize(columns), width = widthOf(size, of);
+    SmallVector<int64_t> padded(type.getShape());
+    padded[columns] = width * of.groups;
+    ViewChain groups(builder,
+                     unpackPanels(builder, chain.get(), columns, padded));
+    if (padded[columns] != size) {
+      groups.split(columns, width);
+      groups.cut(columns + 1, size / of.groups);
+      groups.join(columns);
+    }
+    return groups.get();
   }
 };
 

@@ -117,16 +117,26 @@ private:
                         [&](unsigned d) { return isRunOf(e, d, dims); });
   }
 
-  /// Whether `e` rises by one with `dim`, perhaps from zero again and again,
-  /// and with no other.
+  /// Whether `e` rises by one with `dim`, perhaps from zero again and again, as
+  /// in panels, or by more now and then, as behind the padding of a group, and
+  /// with no other.
   static bool isRunOf(AffineExpr e, unsigned dim, unsigned dims) {
     for (unsigned d = 0; d < dims; ++d)
       if (e.isFunctionOfDim(d) != (d == dim))
         return false;
-    if (auto wrapped = dyn_cast<AffineBinaryOpExpr>(e);
-        wrapped && wrapped.getKind() == AffineExprKind::Mod)
-      e = wrapped.getLHS();
-    return Sum(e).coefficientOf(dim) == 1;
+    while (e.getKind() == AffineExprKind::Mod)
+      e = cast<AffineBinaryOpExpr>(e).getLHS();
+    AffineExpr self = getAffineDimExpr(dim, e.getContext());
+    bool rises = false;
+    for (const Sum::Term &term : Sum(e).terms) {
+      bool isSelf = term.atoms.size() == 1 && term.atoms.front() == self;
+      rises |= isSelf && term.coefficient == 1;
+      bool isStep = term.atoms.size() == 1 &&
+                    term.atoms.front().getKind() == AffineExprKind::FloorDiv;
+      if (!(isSelf ? term.coefficient == 1 : isStep))
+        return false;
+    }
+    return rises;
   }
 
   /// Of a permutation from `map`'s dims to a tensor of shape `memory`: the runs

@@ -388,6 +388,23 @@ def test_grouped_convolutions(tmp_path, groups, channels, outputs):
     check(tmp_path, m, m.node("Relu", y), 2e-6)
 
 
+@pytest.mark.parametrize("width", [9, 24, 29, 40, 53])
+@pytest.mark.parametrize("form", ["fixed", "open", "joined"])
+def test_groups_of_any_width(tmp_path, width, form):
+    """Columns of a group that no tile divides: tiles begin anew with each group, whose filters lie in panels of its own."""
+    m, groups = Model(), 3
+    dynamic = (0, 2, 3) if form == "open" else ()
+    x = m.input("x", 2, groups * width, 9, 11, dynamic=dynamic)
+    y = m.node("Conv", x, m.weight(groups * width, width, 3, 3), m.weight(groups * width), pads=[1] * 4, group=groups)
+    if form == "joined":
+        y = m.conv(m.node("Relu", m.node("Add", y, x)), 20, groups * width, 1)
+    check(tmp_path, m, m.node("Relu", y), 2e-6)
+    for target in harness.cpu_targets():
+        said = harness.invoke("inspect", tmp_path / f"{target}.engine", "--json").stdout
+        kernels = json.loads(said)["programs"][0]["variants"][0]["kernels"]
+        assert all(k["operations"] <= 2 * k["needed_operations"] for k in kernels), kernels
+
+
 @pytest.mark.parametrize("window, strides, dilations", [(31, 1, 1), (7, 2, 1), (5, 1, 3), (9, 3, 1)])
 def test_large_depthwise_windows(tmp_path, window, strides, dilations):
     m = Model()

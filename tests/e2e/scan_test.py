@@ -37,6 +37,15 @@ def test_states_that_trade_places(tmp_path):
     check(tmp_path, [scan], [("h1", 3), ("h2", 3), ("h3", 3), ("a", "t", 3)], ["y1", "y2", "y3", "z", "w"])
 
 
+def test_what_is_passed_on_and_given(tmp_path):
+    """A step computes nothing: what it is given is stored twice."""
+    nodes = [node("Identity", ["x"], ["next"]), node("Identity", ["x"], ["out"])]
+    step = body(nodes, [("s", 3, 4), ("x", 3, 4)], [("next", 3, 4), ("out", 3, 4)])
+    for attributes in ({}, {"scan_input_directions": [1]}):
+        scan = node("Scan", ["h", "a"], ["y", "z"], body=step, num_scan_inputs=1, **attributes)
+        check(tmp_path, [scan], [("h", 3, 4), ("a", "t", 3, 4)], ["y", "z"])
+
+
 def test_memory_that_steps_update(tmp_path):
     """What all steps find alike is not written to, nor what is carried before the step's end."""
     nodes = [node("ScatterElements", ["base", "places", "x"], ["changed"], axis=0, reduction="add"),
