@@ -80,6 +80,10 @@ private:
   std::pair<Poly, Poly> divmod(const Poly &a, const Poly &b);
   /// k with k * b <= p < (k + 1) * b for all values.
   std::optional<int64_t> constantQuotient(const Poly &p, const Poly &b);
+  std::optional<std::pair<Poly, Poly>> divideNearMultiples(const Poly &p,
+                                                           const Poly &b);
+  std::optional<std::pair<Poly, Poly>> divideQuotientAndMore(const Poly &p,
+                                                             const Poly &b);
   /// With g dividing b and p = g * p' + r, 0 <= r < g: the division is that of
   /// p' by b / g.
   std::optional<std::pair<Poly, Poly>> divideByFactor(const Poly &p,

@@ -43,6 +43,10 @@ std::pair<Poly, Poly> Simplifier::divmod(const Poly &a, const Poly &b) {
   extract(rest, b, quotient);
   if (auto k = constantQuotient(rest, b))
     return {sum(quotient, constant(*k)), sum(rest, b, -*k)};
+  if (auto result = divideNearMultiples(rest, b))
+    return {sum(quotient, result->first), result->second};
+  if (auto result = divideQuotientAndMore(rest, b))
+    return {sum(quotient, result->first), result->second};
   if (b.size() == 1)
     if (auto result = divideByFactor(rest, b))
       return {sum(quotient, result->first), result->second};
@@ -102,6 +106,62 @@ std::optional<int64_t> Simplifier::constantQuotient(const Poly &p,
     Poly r = sum(p, b, -k);
     if (nonNegative(r) && nonNegative(sum(sum(b, constant(1), -1), r, -1)))
       return k;
+  }
+  return std::nullopt;
+}
+
+/// By a constant b, of terms a little more or less than multiples of it: places
+/// in rows of b elements of what lies in rows of b - 1.
+std::optional<std::pair<Poly, Poly>>
+Simplifier::divideNearMultiples(const Poly &p, const Poly &b) {
+  std::optional<int64_t> divisor = asConstant(b);
+  if (!divisor || *divisor < 2)
+    return std::nullopt;
+  Poly quotient, rest;
+  for (const auto &[m, c] : p) {
+    int64_t near = c;
+    if (!m.empty() && c != Interval::noLow) {
+      near = c % *divisor;
+      near -= near > *divisor / 2 ? *divisor : 0;
+      near += near < -(*divisor / 2) ? *divisor : 0;
+    }
+    if (near != c)
+      quotient = sum(quotient, Poly{{m, (c - near) / *divisor}});
+    if (near != 0)
+      rest = sum(rest, Poly{{m, near}});
+  }
+  if (quotient.empty() || failed)
+    return std::nullopt;
+  std::optional<int64_t> k = constantQuotient(rest, b);
+  if (!k)
+    return std::nullopt;
+  return std::pair(sum(quotient, constant(*k)), sum(rest, b, -*k));
+}
+
+/// (x floordiv c + y) floordiv b = (x + y * c) floordiv (c * b), where nothing
+/// is left of that division.
+std::optional<std::pair<Poly, Poly>>
+Simplifier::divideQuotientAndMore(const Poly &p, const Poly &b) {
+  if (p.size() < 2)
+    return std::nullopt;
+  for (const auto &[m, c] : p) {
+    if (c != 1 || m.size() != 1 || !isA(m[0], AffineExprKind::FloorDiv))
+      continue;
+    Poly by = visit(rhs(m[0])), others = sum(p, Poly{{m, c}}, -1),
+         whole = sum(visit(lhs(m[0])), product(others, by)),
+         divisor = product(by, b), quotient;
+    if (failed)
+      return std::nullopt;
+    extract(whole, divisor, quotient);
+    std::optional<std::pair<Poly, Poly>> result;
+    if (auto k = constantQuotient(whole, divisor))
+      result = {sum(quotient, constant(*k)), {}};
+    else if ((result = divideNearMultiples(whole, divisor)))
+      result->first = sum(quotient, result->first);
+    if (!result)
+      continue;
+    result->second = sum(p, product(result->first, b), -1);
+    return result;
   }
   return std::nullopt;
 }

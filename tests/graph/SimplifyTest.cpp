@@ -130,6 +130,24 @@ TEST_F(Simplify, ExtentsDecide) {
               "(d0)[s0] -> (d0 floordiv 4)");
 }
 
+/// Rows of one length read as rows of another: attention's positions relative
+/// to a query are padded by a column, read in other rows and cut.
+TEST_F(Simplify, RowsOfNearlyTheSameLength) {
+  EXPECT_FORM("(d0, d1) -> ((d0 * 495 + d1 + 248) floordiv 496, "
+              "(d0 * 495 + d1 + 248) mod 496)",
+              "() -> (248, 248)", "(d0, d1) -> (d0, -d0 + d1 + 248)");
+  EXPECT_FORM("(d0, d1) -> (((d0 * 495 + d1) floordiv 248 + 1) floordiv 2)",
+              "() -> (248, 248)", "(d0, d1) -> (d0)");
+  EXPECT_FORM("(d0, d1) -> ((((d0 * 495 + d1) floordiv 248 + 1) mod 2) * 248 + "
+              "(d0 * 495 + d1) mod 248)",
+              "() -> (248, 248)", "(d0, d1) -> (-d0 + d1 + 248)");
+  EXPECT_FORM("(d0, d1) -> ((d0 * 497 + d1) floordiv 496)", "() -> (200, 200)",
+              "(d0, d1) -> (d0)");
+  // Where what is left may reach a whole row, the division stays.
+  EXPECT_FORM("(d0, d1) -> ((d0 * 5 + d1) floordiv 4)", "() -> (3, 3)",
+              "(d0, d1) -> ((d0 * 5 + d1) floordiv 4)");
+}
+
 TEST_F(Simplify, OddInput) {
   // Division by zero is nobody's to fold, and must not crash.
   EXPECT_FORM("(d0) -> (d0 floordiv (3 - 3))", "", "(d0) -> (d0 floordiv 0)");
