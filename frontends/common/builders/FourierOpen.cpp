@@ -39,6 +39,10 @@ public:
   /// [..., length / 2 + 1] times these weights: of the first element, of the
   /// others, and of that in the middle of an even length.
   Value weigh(Value x, double first, double inside, double middle);
+  /// [..., length / 2 + 1] with zeros, which have no sign, at the frequencies
+  /// whose sines are all 0: products with sines that are nearly 0 are not, and
+  /// the phase of a real signal there would be that of rounding.
+  Value withoutEnds(Value x);
   /// Sums of cosines, or of sines, times [..., length / 2 + 1]: as many.
   Value sums(Value x, bool sine);
   /// [..., length] of both halves, whose first elements are one.
@@ -151,6 +155,18 @@ Value OpenTransform::weigh(Value x, double first, double inside,
   return e.mul(x, weights);
 }
 
+Value OpenTransform::withoutEnds(Value x) {
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Value places = e.iota({half}, 0, i64);
+  auto at = [&](Value a, Value b) {
+    return e.compare(graph::Predicate::eq, a, b);
+  };
+  Value isEnd = e.op<graph::OrOp>(
+      {at(e.add(places, places), e.size(length, i64)),
+       at(places, e.scalar(int64_t(0), i64))});
+  return e.select(isEnd, e.scalar(0.0, element), x);
+}
+
 Value OpenTransform::scale() {
   Value count = e.size(length, e.getBuilder().getF64Type());
   if (norm != 1)
@@ -213,6 +229,9 @@ static Values spectrumOf(Value x, int64_t parts, const Fourier &how,
     Value other = t.sums(even, false), cross = t.sums(odd, true);
     reals = {e.add(real, cross), e.sub(real, cross)};
     imaginaries = {e.sub(other, turned), e.add(other, turned)};
+  } else {
+    imaginaries = {t.withoutEnds(imaginaries.first),
+                   t.withoutEnds(imaginaries.second)};
   }
   Values results;
   for (auto [up, down] : {reals, imaginaries}) {
