@@ -151,7 +151,9 @@ public:
       if (!*more)
         return llvm::success();
       if (step == maxSteps)
-        return e.fail("takes over " + llvm::Twine(maxSteps) + " steps",
+        return e.fail("takes over " + llvm::Twine(maxSteps) +
+                          " steps that cannot be repeated: 2^20 of one form "
+                          "are the most",
                       loop.lengthRemedy);
       if (failed(loop.take(step)) || (runs && failed(keep(runs))))
         return llvm::failure();

@@ -281,6 +281,8 @@ static LogicalResult stack(Node &n, Emitter &e) {
 
 /// All elements one behind the other, and how many rows each has.
 static LogicalResult concatList(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 0))
+    return concatOpen(n, *open, e);
   if (n.numInputs() < 1 || !n.item(0).list)
     return e.fail("is not given a list of tensors", "export the model again");
   const TensorList &list = *n.item(0).list;

@@ -16,6 +16,8 @@ llvm::FailureOr<int64_t> countOf(Node &n, Emitter &e, unsigned i);
 // Lists of open length (OpenList.cpp).
 /// The number of elements, operand `i`, if it is an open size; else null.
 mlir::AffineExpr openCountOf(Node &n, Emitter &e, unsigned i);
+/// All elements of a list one behind the other, and how many rows each has.
+llvm::LogicalResult concatOpen(Node &n, const OpenList &list, Emitter &e);
 llvm::LogicalResult yieldOpenList(Node &n, OpenList list);
 /// The open list that operand `i` is; null where it is none.
 const OpenList *openListOf(Node &n, unsigned i);

@@ -78,6 +78,21 @@ LogicalResult tf::stackOpen(Node &n, const OpenList &list,
   return n.yield(e.broadcast(e.scalar(int64_t(0), element), *dims));
 }
 
+LogicalResult tf::concatOpen(Node &n, const OpenList &list, Emitter &e) {
+  if (!list.stacked || rankOf(list.stacked) < 2)
+    return e.fail("joins the elements of a list of size " +
+                      e.getSymbols().toString(list.count) +
+                      ", which is open, and whose elements are not set behind "
+                      "a loop, or have no rows",
+                  "stack them, or give each a first dimension");
+  Exprs dims = graph::getShape(list.stacked);
+  Value lengths =
+      e.broadcast(e.size(dims[1], e.getBuilder().getI64Type()), {dims[0]});
+  dims[1] = graph::simplify(dims[0] * dims[1]);
+  dims.erase(dims.begin());
+  return n.yield({e.reshape(list.stacked, dims), lengths});
+}
+
 LogicalResult tf::yieldLength(Node &n, const OpenList &list, Emitter &e) {
   return n.yield(e.size(list.count, e.getBuilder().getI32Type()));
 }

@@ -95,6 +95,16 @@ def training(m, x):
     return {"y": drawn}
 
 
+@case(spec("x", None, 4), frozen=True, x=[[0.1 * (3 * i % 7) - 0.05 * j for j in range(4)] for i in range(7)])
+def joined_windows(m, x):
+    """A list of as many elements as windows of three fit in, whose elements have two rows; rows that go round."""
+    n = tf.shape(x)[0]
+    rows = tf.TensorArray(F32, size=n - 2, element_shape=[2, 4])
+    take = lambda i, rows, s: (i + 1, rows.write(i, tf.stack([x[i], x[i + 2]])), tf.tanh(s + x[2 * i % n]))  # noqa: E731
+    _, rows, s = tf.while_loop(lambda i, *_: i < n - 2, take, [0, rows, x[0]])
+    return {"rows": rows.concat(), "s": s}
+
+
 @case(spec("x", 3, 4), frozen=True)
 def joined_lists(m, x):
     """Lists of rows put together, scattered, and of nothing."""
