@@ -169,8 +169,14 @@ bool Symbols::assumeAtLeast(AffineExpr a, AffineExpr b,
   AffineExpr diff = difference(a, b);
   if (!diff || bounds(diff).high < 0 || facts.isNonNegative(-diff - 1))
     return false;
+  // While it is looked for how many steps there are, as a condition says that
+  // needs this, nothing can be said of the last one; that is asked again.
+  auto isLookedFor = [&](const Counter &counter) {
+    return !counter.isFree && !counter.count &&
+           diff.isFunctionOfSymbol(counter.symbol);
+  };
   if (inTrial)
-    return refuse("");
+    return llvm::any_of(counters, isLookedFor) || refuse("");
   if (namesCounter(diff)) {
     AffineExpr least = leastInSteps(diff);
     return least ? assumeAtLeast(

@@ -1,4 +1,5 @@
 #include "frontends/common/OpenLoops.h"
+#include "frontends/common/LoopConditions.h"
 #include "frontends/common/SizeCases.h"
 #include "frontends/common/Steps.h"
 
@@ -6,136 +7,6 @@ using namespace charonia;
 using namespace charonia::frontend;
 using mlir::AffineExpr;
 using mlir::Value;
-
-namespace {
-
-/// For how many steps in a row a condition holds.
-struct Duration {
-  /// Null: for ever, as far as that is told.
-  AffineExpr most;
-  /// Whether it holds as long as that, and not only no longer.
-  bool isExact = true;
-  /// Whether it does not hold again behind that.
-  bool isForGood = true;
-
-  bool isNever() const {
-    return isExact && most && graph::constantOf(most) == 0;
-  }
-};
-
-/// As long as both hold.
-Duration shorterOf(const Duration &a, const Duration &b, Symbols &symbols) {
-  if (a.isNever() || b.isNever())
-    return a.isNever() ? a : b;
-  bool isExact = a.isExact && b.isExact, isForGood = a.isForGood && b.isForGood;
-  if (!a.most || !b.most)
-    return {a.most ? a.most : b.most, isExact, isForGood};
-  if (AffineExpr most = largerOf(symbols, a.most, b.most, /*largest=*/false))
-    return {most, isExact, isForGood};
-  return {a.most, false, isForGood}; // no longer than one of them
-}
-
-/// Reads a condition that was built for the step that `counter` is one more
-/// than.
-class DurationFinder {
-public:
-  DurationFinder(AffineExpr counter, Emitter &e)
-      : counter(counter), e(e), symbols(e.getSymbols()) {}
-
-  Duration of(Value condition, int depth = 0) {
-    constexpr int maxDepth = 16;
-    if (!condition || depth > maxDepth)
-      return {{}, false};
-    if (auto known = knownInteger(condition, e))
-      return {*known ? AffineExpr() : e.number(0), true};
-    mlir::Operation *op = condition.getDefiningOp();
-    if (llvm::isa_and_present<graph::ReshapeOp, graph::BroadcastOp>(op))
-      return of(op->getOperand(0), depth + 1);
-    bool isBoth = llvm::isa_and_present<graph::AndOp>(op) ||
-                  (llvm::isa_and_present<graph::SelectOp>(op) &&
-                   knownInteger(op->getOperand(2), e) == 0);
-    bool isEither = llvm::isa_and_present<graph::OrOp>(op);
-    if (isBoth || isEither) {
-      Duration a = of(op->getOperand(0), depth + 1),
-               b = of(op->getOperand(1), depth + 1);
-      if (isBoth)
-        return shorterOf(a, b, symbols);
-      return a.isNever() && a.isForGood   ? b
-             : b.isNever() && b.isForGood ? a
-                                          : Duration{{}, false};
-    }
-    if (llvm::isa_and_present<graph::NotOp>(op))
-      if (auto inner = op->getOperand(0).getDefiningOp<graph::CompareOp>())
-        return of(inner, /*isNegated=*/true);
-    if (auto compare = llvm::dyn_cast_or_null<graph::CompareOp>(op))
-      return of(compare, /*isNegated=*/false);
-    return {{}, false};
-  }
-
-private:
-  Duration of(graph::CompareOp compare, bool isNegated) {
-    AffineExpr less = sizeOf(compare.getLhs()), more = sizeOf(compare.getRhs());
-    using graph::Predicate;
-    Predicate predicate = compare.getPredicate();
-    if (!less || !more)
-      return {{}, false};
-    bool isNot = predicate == Predicate::ne,
-         isSame = predicate == Predicate::eq;
-    if (isNegated ? isSame : isNot)
-      return untilEqual(less, more);
-    if (isNot || isSame)
-      return {{}, false};
-    bool isStrict = predicate == Predicate::lt || predicate == Predicate::gt;
-    // not (a < b) is b <= a.
-    if ((predicate == Predicate::gt || predicate == Predicate::ge) != isNegated)
-      std::swap(less, more);
-    // It holds where `left` > 0.
-    return whilePositive(
-        graph::simplify(more - less + (isStrict != isNegated ? 0 : 1)));
-  }
-
-  /// While what counts by one is not another size, which it has ahead.
-  Duration untilEqual(AffineExpr a, AffineExpr b) {
-    for (AffineExpr left : {graph::simplify(a - b), graph::simplify(b - a)})
-      if (graph::simplify(at(left, 0) - at(left, 1)) == 1 &&
-          symbols.isAtLeast(at(left, 0), e.number(0))) {
-        Duration duration = whilePositive(left);
-        duration.isForGood = false;
-        return duration;
-      }
-    return {{}, false};
-  }
-
-  Duration whilePositive(AffineExpr left) {
-    AffineExpr first = at(left, 0);
-    auto slope = graph::constantOf(graph::simplify(at(left, 1) - first));
-    if (!slope || *slope < -maxDimension ||
-        graph::simplify(left - (counter - 1) * *slope - first) != 0)
-      return {{}, false};
-    if (*slope >= 0)
-      return {{}, symbols.isAtLeast(first, e.number(1))};
-    AffineExpr steps = largerOf(
-        symbols, graph::simplify(first.ceilDiv(-*slope)), e.number(0), true);
-    return {steps, bool(steps)};
-  }
-
-  AffineExpr sizeOf(Value value) {
-    graph::SymbolicTensor known = e.evaluate(value);
-    if (!known.isComplete())
-      known = e.evaluateSizes(value);
-    return known.isComplete() && known.elements->size() == 1
-               ? known.elements->front()
-               : AffineExpr();
-  }
-  AffineExpr at(AffineExpr expr, int64_t step) {
-    return graph::simplify(expr.replace(counter, e.number(step + 1)));
-  }
-
-  AffineExpr counter;
-  Emitter &e;
-  Symbols &symbols;
-};
-} // namespace
 
 /// Whether a truth value is seen to be true.
 static bool isSeenTrue(Value condition, Emitter &e) {
@@ -151,12 +22,14 @@ bool charonia::frontend::mayRepeat(Value condition, Emitter &e) {
   if (!knownInteger(condition, e))
     return true;
   llvm::SmallVector<Value> todo = {condition};
+  bool compares = false;
   for (size_t i = 0; i < todo.size() && todo.size() < most; ++i) {
     mlir::Operation *op = todo[i].getDefiningOp();
     bool isMade =
         llvm::isa_and_present<graph::CompareOp, graph::AndOp, graph::OrOp,
                               graph::NotOp, graph::SelectOp, graph::ReshapeOp,
                               graph::BroadcastOp, graph::CastOp>(op);
+    compares |= llvm::isa_and_present<graph::CompareOp>(op);
     if (!isMade && !knownInteger(todo[i], e))
       return true;
     if (!isMade)
@@ -169,7 +42,8 @@ bool charonia::frontend::mayRepeat(Value condition, Emitter &e) {
     if (!a || !b || std::abs(double(*a) - double(*b)) > mostWrittenOut)
       return true;
   }
-  return todo.size() >= most;
+  // What a comparison has chosen already shows none, as `i < n and not done`.
+  return todo.size() >= most || (todo.size() > 1 && !compares);
 }
 
 LoopBuilder::LoopBuilder(const OpenLoop &loop, Emitter &e)
@@ -312,8 +186,8 @@ std::optional<int64_t> LoopBuilder::strideOf(size_t i, Value next) {
 }
 
 void LoopBuilder::readCount(const OpenLoop::Step &step) {
-  DurationFinder finder(symbol, e);
-  Duration duration = step.condition ? finder.of(step.condition) : Duration();
+  Duration duration =
+      step.condition ? durationOf(step.condition, symbol, e) : Duration();
   if (duration.most && !loop.testsBefore)
     duration.most = graph::simplify(duration.most + 1);
   duration = shorterOf(duration, {loop.most}, symbols);

@@ -265,6 +265,25 @@ def test_conditions_that_hold_again(tmp_path, form):
     check(tmp_path, outer, [("h", 3), ("a", 3, "t"), ("b", "t", 1)], ["y"], numbers, (2, 3, 7))
 
 
+@pytest.mark.parametrize("form", ["and", "not or", "branch"])
+def test_sizes_or_data_end_it(tmp_path, form):
+    """Without another limit: `while i < n and top < bound`, and what `break` becomes."""
+    chosen = [onnx.helper.make_graph([node("Identity", [v], [v + "_in"])], "branch", [], [info(v + "_in", kind=BOOL)]) for v in ("false", "less")]
+    ends = {
+        "and": [node("Not", ["over"], ["under"]), node("And", ["less", "under"], ["next_go"])],
+        "not or": [node("Not", ["less"], ["past"]), node("Or", ["over", "past"], ["end"]), node("Not", ["end"], ["next_go"])],
+        "branch": [node("If", ["over"], ["next_go"], then_branch=chosen[0], else_branch=chosen[1])],
+    }  # fmt: skip
+    counts = (info("c", kind=I64), info("next_c", kind=I64), "zero")
+    nodes = [row("a", 1, "c", "x"), node("Add", ["s", "x"], ["next"]), node("Add", ["c", "one"], ["next_c"]), node("ReduceMax", ["next"], ["top"], keepdims=0),
+             node("Greater", ["top", "bound"], ["over"]), node("Less", ["next_c", "n"], ["less"])]  # fmt: skip
+    steps = loop([*nodes, *ends[form]], [STATE, counts], [], tests=True, trips="")
+    inputs, results = [("h", 3), ("a", 3, "t")], ["y", info("c_end", kind=I64)]
+    for bound in (0.9, 99):
+        numbers = NUMBERS | {"bound": np.float32(bound), "false": np.bool_(False)}
+        check(tmp_path, [*extent("a", "one", "n"), steps(["y", "c_end"])], inputs, results, numbers, (1, 2, 7, 40))
+
+
 @pytest.mark.parametrize("by", ["n", "three"])
 def test_places_that_go_round(tmp_path, by):
     steps = loop([node("Mul", ["i", "two"], ["twice"]), node("Mod", ["twice", by], ["at"]), *plain("at")], [STATE], [("out", 3)])

@@ -95,6 +95,20 @@ def training(m, x):
     return {"y": drawn}
 
 
+@case(spec("x", 2, None, 4), frozen=True)
+def broken_off(m, x):
+    """Loops over an open length that data may end, by `break` and by `and`."""
+    n, s, i, t = tf.shape(x)[1], tf.zeros([2, 4]), tf.constant(0), tf.zeros([2, 4])
+    for k in tf.range(n):
+        s = s + x[:, k]
+        if tf.reduce_max(s) > 0.8:
+            break
+    while i < n and tf.reduce_sum(t) < 1.5:
+        t = t + tf.abs(x[:, i])
+        i = i + 1
+    return {"s": s, "t": t, "i": i}
+
+
 @case(spec("x", None, 4), frozen=True, x=[[0.1 * (3 * i % 7) - 0.05 * j for j in range(4)] for i in range(7)])
 def joined_windows(m, x):
     """A list of as many elements as windows of three fit in, whose elements have two rows; rows that go round."""
