@@ -49,7 +49,9 @@ def test_products(tmp_path, rows, n, k, transposed, precision):
     assert "simt.copy_box" in programs(dump)
     x = np.random.default_rng(1).standard_normal((rows, k)).astype(np.float32)
     want = x.astype(np.float64) @ (w.T if transposed else w) + b
-    for got in in_orders(engine, {"x": x}, tmp_path, dump, ORDERS):
+    # Programs of other types differ in their instructions alone, not in what waits for what.
+    orders = ORDERS if precision == "fp16" else [ORDERS[k % len(ORDERS)]]
+    for got in in_orders(engine, {"x": x}, tmp_path, dump, orders):
         assert np.abs(got - want).max() <= 8e-3 * np.abs(want).max()
 
 

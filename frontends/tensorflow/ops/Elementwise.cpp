@@ -171,12 +171,21 @@ static Complex subtract(Complex a, Complex b, Emitter &e) {
 static Value squaredDifference(Value a, Value b, Emitter &e) {
   return square(e.sub(a, b), e);
 }
+/// Whether integers follow from sizes, and are no less than that.
+static bool areAtLeast(Value integers, int64_t least, Emitter &e) {
+  graph::SymbolicTensor known = e.evaluate(integers);
+  return known.isComplete() &&
+         llvm::all_of(*known.elements, [&](mlir::AffineExpr element) {
+           return e.getSymbols().isAtLeast(element, e.number(least));
+         });
+}
 /// Rounds to minus infinity.
 static Value floorDiv(Value a, Value b, Emitter &e) {
   if (isFloat(a))
     return e.op<graph::FloorOp>({e.div(a, b)});
   Value quotient = e.div(a, b);
-  if (!quotient || elementOf(a).isUnsignedInteger())
+  if (!quotient || elementOf(a).isUnsignedInteger() ||
+      (areAtLeast(a, 0, e) && areAtLeast(b, 1, e)))
     return quotient;
   // One less where the remainders rounded down and toward zero differ.
   Value differ = e.compare(Predicate::ne, e.op<graph::ModOp>({a, b}),

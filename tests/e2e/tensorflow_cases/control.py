@@ -106,7 +106,11 @@ def broken_off(m, x):
     while i < n and tf.reduce_sum(t) < 1.5:
         t = t + tf.abs(x[:, i])
         i = i + 1
-    return {"s": s, "t": t, "i": i}
+    half, u = n // 2, tf.zeros([2, 4])
+    while half > 0:
+        u = tf.tanh(u + x[:, half])
+        half = half - 1
+    return {"s": s, "t": t, "i": i, "u": u}
 
 
 @case(spec("x", None, 4), frozen=True, x=[[0.1 * (3 * i % 7) - 0.05 * j for j in range(4)] for i in range(7)])
