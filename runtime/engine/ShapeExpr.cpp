@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace charonia {
 
@@ -336,26 +337,36 @@ std::string ShapeExpr::str(std::span<const Symbol> symbols) const {
                  !symbols[term.value].name.empty();
     return named ? symbols[term.value].name : "s" + std::to_string(term.value);
   };
+  // A number below 0 that is added is subtracted, and the other way around.
+  auto turns = [&](size_t i) {
+    return (all[i].op == Op::Add || all[i].op == Op::Sub) &&
+           all[i - 1].op == Op::Const && all[i - 1].value < 0 &&
+           all[i - 1].value != std::numeric_limits<int64_t>::min();
+  };
   // The parts of a term that are still to be written, the next one on top.
   struct Rest {
     size_t term;
     unsigned part;
+    bool isTurned = false;
   };
   std::vector<Rest> todo = {{roots[0], 0}};
   std::string text;
   while (!todo.empty()) {
-    auto [i, part] = todo.back();
+    auto [i, part, isTurned] = todo.back();
     todo.pop_back();
-    Form form = *formOf(all[i].op);
-    std::string piece = form.operands
-                            ? form.spelling[part == form.operands ? 2 : part]
-                            : leaf(all[i]);
+    bool turnsNext = part == 1 && turns(i);
+    Form form = *formOf(turnsNext ? (all[i].op == Op::Add ? Op::Sub : Op::Add)
+                                  : all[i].op);
+    std::string piece =
+        form.operands
+            ? form.spelling[part == form.operands ? 2 : part]
+            : leaf(isTurned ? Term{Op::Const, -all[i].value} : all[i]);
     if (text.size() + piece.size() > maxText)
       return text + "...";
     text += piece;
     if (part < form.operands) {
       todo.push_back({i, part + 1});
-      todo.push_back({part == 0 ? left[i] : i - 1, 0});
+      todo.push_back({part == 0 ? left[i] : i - 1, 0, turnsNext});
     }
   }
   return text;

@@ -40,6 +40,12 @@ TEST(ShapeExpr, Text) {
   std::vector<Symbol> symbols{{"batch", 1, 1, 8, 1}};
   ShapeExpr e = ceilDiv(ShapeExpr::symbol(0) * 768, 64) + ShapeExpr::symbol(1);
   EXPECT_EQ(e.str(symbols), "(ceildiv((batch * 768), 64) + s1)");
+  // What is subtracted from below 0 is added.
+  ShapeExpr minus(-3), n = ShapeExpr::symbol(0);
+  EXPECT_EQ((n + minus).str(symbols), "(batch - 3)");
+  EXPECT_EQ(ShapeExpr::binary(Op::Sub, n + minus, minus).str(symbols),
+            "((batch - 3) + 3)");
+  EXPECT_EQ(ShapeExpr::binary(Op::Sub, minus, n).str(symbols), "(-3 - batch)");
 }
 
 TEST(ShapeExpr, OverflowIsAnError) {

@@ -50,7 +50,10 @@ llvm::LogicalResult charonia::frontend::checkPositions(Value table,
                           " may lie outside of the " + symbols.toString(size) +
                           " elements of dimension " + Twine(axis) + ", for " +
                           symbols.describeRanges(size - i),
-                      "narrow the ranges with --shape");
+                      symbols.namesCounter(i)
+                          ? "let all steps read inside of it, or narrow the "
+                            "ranges with --shape where some do"
+                          : "narrow the ranges with --shape");
     return llvm::success();
   }
   AffineExpr largest = largestPosition(positions, e);
@@ -72,7 +75,7 @@ llvm::LogicalResult charonia::frontend::checkPositions(Value table,
   return e.fail("an index may reach " + symbols.toString(largest) +
                     ", but dimension " + Twine(axis) + " has " +
                     symbols.toString(size) + " elements, for " +
-                    symbols.describeRanges(largest),
+                    symbols.describeRanges(graph::simplify(size - largest)),
                 "narrow the range with --shape");
 }
 
