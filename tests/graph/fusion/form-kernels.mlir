@@ -277,13 +277,13 @@ func.func @joined_rows(%x: tensor<2x1x16x8xf32>) -> tensor<32x8xf32> {
 
 // -----
 
-// Of two results that permuted views relate, the one comes first from which the other
-// is found.
+// Of two results that permuted views relate each is found from the other; they stay in
+// the order in which they are computed.
 // CHECK-LABEL: func.func @shuffled_result
 // CHECK:         graph.kernel "max_sub"
 // CHECK:           %[[M:.*]] = graph.max
 // CHECK:           %[[S:.*]] = graph.sub
-// CHECK:           graph.yield %[[S]], %[[M]]
+// CHECK:           graph.yield %[[M]], %[[S]]
 // CHECK:         graph.kernel "matmul"
 func.func @shuffled_result(%x: tensor<2x3x8xf32>, %y: tensor<2x3x8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3x8xf32>) {
   %w = graph.weight "w" : tensor<8x8xf32>
