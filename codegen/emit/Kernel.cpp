@@ -629,9 +629,6 @@ private:
         if (g.own)
           guards.push_back({e.axis(axis), e.constant(g.own), /*own=*/true});
       }
-    Exprs extents;
-    for (unsigned d : g.dims)
-      extents.push_back(root[d]);
     SmallVector<int64_t> tile = tileOf();
     bool mayPassEnd =
         g.tile > 1 && !graph::isWithin(index, extentOf(g), e.facts(tile));
@@ -645,6 +642,13 @@ private:
         (g.sequential || isRowOfRest(group)) && axis != axes.end() &&
         mayPassEnd)
       index = e.addBounded(index, axis - axes.begin(), extentOf(g));
+    setCoordinates(g, index);
+  }
+
+  void setCoordinates(const Schedule::Group &g, AffineExpr index) {
+    Exprs extents;
+    for (unsigned d : g.dims)
+      extents.push_back(root[d]);
     for (auto [d, c] : llvm::zip(g.dims, delinearize(index, extents)))
       coordinates[d] = c;
   }
@@ -668,12 +672,7 @@ private:
         inside = e.addBounded(inside, at, extent);
       }
     }
-    Exprs extents;
-    for (unsigned d : g.dims)
-      extents.push_back(root[d]);
-    AffineExpr index = e.simplify(part * g.within + inside, tileOf());
-    for (auto [d, c] : llvm::zip(g.dims, delinearize(index, extents)))
-      coordinates[d] = c;
+    setCoordinates(g, e.simplify(part * g.within + inside, tileOf()));
   }
 
   SmallVector<int64_t> tileOf() const {

@@ -68,8 +68,7 @@ std::vector<Chooser::CpuTile> Chooser::cpuTiles(ArrayRef<unsigned> row,
   // Columns of one group only, if they fill a good part of a register: whole
   // registers, of which the last one's lanes may belong to none.
   if (k.columnRun > v) {
-    int64_t registers = llvm::divideCeil(k.columnRun, v);
-    bn = std::min<int64_t>(registers, registers == 3 ? 3 : 2) * v;
+    bn = (llvm::divideCeil(k.columnRun, v) == 3 ? 3 : 2) * v;
   } else if (k.columnRun >= v / 4) {
     bn = std::min(bn, k.columnRun);
   }

@@ -39,8 +39,8 @@ struct Schedule {
     /// where each group has terms of its own; 0: nowhere.
     int64_t within = 0;
     int64_t step() const { return own ? own : tile; }
-    /// What is wrong with `rest`, `shortest`, `singles` and `vector`; empty
-    /// where nothing is.
+    /// What is wrong with `rest`, `shortest`, `singles`, `vector` and `within`;
+    /// empty where nothing is.
     llvm::StringRef problem() const;
     /// Elements that tiles have for `extent` of them.
     int64_t covered(int64_t extent) const;

@@ -1,6 +1,7 @@
 #include "frontends/common/LoopConditions.h"
 #include "frontends/common/SizeCases.h"
 #include "frontends/common/Steps.h"
+#include "mlir/IR/OperationSupport.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -27,19 +28,14 @@ bool areAlike(Value a, Value b, int depth = 0) {
   if (a == b)
     return true;
   mlir::Operation *left = a.getDefiningOp(), *right = b.getDefiningOp();
-  auto operands = [&] {
-    return llvm::zip_equal(left->getOperands(), right->getOperands());
+  auto operands = [&](Value x, Value y) {
+    return llvm::success(areAlike(x, y, depth + 1));
   };
-  return left && right && depth < maxDepth && a.getType() == b.getType() &&
-         left->getName() == right->getName() && left->getNumResults() == 1 &&
-         left->getNumOperands() == right->getNumOperands() &&
-         left->getPropertiesAsAttribute() ==
-             right->getPropertiesAsAttribute() &&
-         llvm::all_of(
-             operands(),
-             [&](auto pair) {
-               return areAlike(std::get<0>(pair), std::get<1>(pair), depth + 1);
-             });
+  using mlir::OperationEquivalence;
+  return left && right && depth < maxDepth && left->getNumResults() == 1 &&
+         OperationEquivalence::isEquivalentTo(
+             left, right, operands, /*markEquivalent=*/nullptr,
+             OperationEquivalence::IgnoreLocations);
 }
 
 /// Reads a condition that was built for the step that `counter` is one more

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from targets import runnable
 
 I8, U8 = np.int8, np.uint8
 VNNI = "x86-64-v4-vnni"
@@ -17,9 +18,7 @@ TARGETS = ["x86-64-v3", "x86-64-v4", VNNI]
 
 @pytest.fixture(params=TARGETS)
 def target(request):
-    if request.param not in harness.cpu_targets(extended=True):
-        pytest.skip(f"this machine does not run {request.param}")
-    return request.param
+    return runnable(request.param, extended=True)
 
 
 def extremes(rng, shape, dtype):
