@@ -192,11 +192,15 @@ def indexed(shape, places, below):
     ]  # fmt: skip
 
 
-def sample_grid(shape, size):
-    return lambda rng: [
-        rng.standard_normal(shape, np.float32),
-        rng.uniform(-1, 1, (shape[0], size, size, 2)).astype(np.float32),
-    ]
+def sample_grid(shape, size, smooth=False):
+    """Places at random, or those of a turned image, whose neighbours are neighbours."""
+
+    def turned(rng):
+        y, x = np.meshgrid(*[np.linspace(-1, 1, size)] * 2, indexing="ij")
+        return np.stack([0.9 * x - 0.2 * y, 0.2 * x + 0.9 * y], -1)[None].repeat(shape[0], 0)
+
+    grid = turned if smooth else lambda rng: rng.uniform(-1, 1, (shape[0], size, size, 2))
+    return lambda rng: [rng.standard_normal(shape, np.float32), grid(rng).astype(np.float32)]
 
 
 def resize(mode, shape):
@@ -294,6 +298,10 @@ OTHERS = [
     resize("nearest", (1, 64, 256, 256)), resize("linear", (1, 64, 256, 256)), resize("cubic", (1, 64, 256, 256)),
     single("GridSample", [], lambda torch, w, x, g: functional(torch).grid_sample(x, g, align_corners=False),
            inputs=sample_grid((1, 32, 256, 256), 256), title="GridSample [1, 32, 256, 256]"),
+    single("GridSample", [], lambda torch, w, x, g: functional(torch).grid_sample(x, g, align_corners=False),
+           inputs=sample_grid((1, 32, 256, 256), 256, smooth=True), title="GridSample of a turned image"),
+    single("GridSample", [], lambda torch, w, x, g: functional(torch).grid_sample(x, g, align_corners=False),
+           inputs=sample_grid((4, 3, 224, 224), 224, smooth=True), title="GridSample of turned pictures"),
     single("DynamicQuantizeLinear", [(2048, 1024)], dynamic_quantize, result=np.uint8, outputs=3),
     convolution((8, 64, 56, 56), (64, 1, 3, 3), 64, "3x3, depthwise"),
     convolution((1, 64, 56, 56), (64, 1, 31, 31), 64, "31x31, depthwise"),

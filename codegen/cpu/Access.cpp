@@ -519,6 +519,29 @@ void KernelEmitter::storeStreamed(Value *value, Value *address,
   streams = true;
 }
 
+/// The lanes of a mask, of which `whole` says that they are all (null:
+/// unknown). Without AVX-512 a masked store takes an AMD machine as long as a
+/// dozen others; most are of whole vectors, but for the last of a row.
+void KernelEmitter::storeLanes(Value *value, Value *address, llvm::Align align,
+                               Value *mask, Value *whole, llvm::MDNode *own) {
+  auto storeMasked = [&] {
+    withScopes(b.CreateMaskedStore(value, address, align, mask), own, nullptr);
+  };
+  if (hasAvx512(isa) || llvm::isa<llvm::Constant>(mask))
+    return storeMasked();
+  auto *all = llvm::BasicBlock::Create(context, "whole", kernel);
+  auto *some = llvm::BasicBlock::Create(context, "some", kernel);
+  auto *after = llvm::BasicBlock::Create(context, "stored", kernel);
+  b.CreateCondBr(whole ? whole : b.CreateAndReduce(mask), all, some);
+  b.SetInsertPoint(all);
+  withScopes(b.CreateAlignedStore(value, address, align), own, nullptr);
+  b.CreateBr(after);
+  b.SetInsertPoint(some);
+  storeMasked();
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+}
+
 void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
                                Value *value, int64_t innermost) {
   PiecePlace at = place(AccessOp::get(op), innermost, row, chunk);
@@ -551,10 +574,15 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
     for (auto [i, part] : llvm::enumerate(parts)) {
       Value *to = b.CreateConstGEP1_64(value->getType()->getScalarType(),
                                        address, i * width);
+      Value *whole = at.guard.end && parts.size() == 1
+                         ? b.CreateICmpEQ(at.guard.end, b.getInt32(width))
+                         : nullptr;
+      if (whole && at.guard.first)
+        whole =
+            b.CreateAnd(whole, b.CreateICmpEQ(at.guard.first, b.getInt32(0)));
       if (part)
-        withScopes(b.CreateMaskedStore(lanesOf(value, i * width, width), to,
-                                       align, part),
-                   own, nullptr);
+        storeLanes(lanesOf(value, i * width, width), to, align, part,
+                   mask == at.guard.mask ? whole : nullptr, own);
     }
     return;
   }

@@ -405,9 +405,10 @@ void KernelEmitter::emitDot(tile::DotOp op, bool inPlace) {
   // reads the right side again if that lies in memory.
   int64_t registers = accumulators();
   if (isStaged(op)) {
+    // Loaded where they are wanted: registers do not hold them all.
     Parked sums = addStaged(op, p);
-    for (size_t i = 0; !inPlace && i < sums.types.size(); ++i)
-      setPiece(result, i, loadParked(sums, i));
+    if (!inPlace)
+      scopes.back().parked[result] = sums;
     return;
   }
   bool loaded = right.getDefiningOp<tile::LoadOp>() != nullptr;

@@ -34,6 +34,9 @@ struct KernelEmitter::Product {
   int64_t terms;    ///< At a time, in 32 bits of each side where above 1.
   mlir::Type right; ///< Elements of the right side in the tile.
   mlir::Type sum;
+  /// In memory, where each term of the left side begins, if the rows of one
+  /// are at fixed distances and not the terms of a row.
+  Value *starts = nullptr;
   int64_t count(int64_t k) const { return std::min(terms, depth - k); }
   int64_t bits() const { return 32 / terms; }
 };

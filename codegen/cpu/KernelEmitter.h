@@ -181,6 +181,8 @@ private:
   // Pieces (Pieces.cpp).
   Value *piece(mlir::Value tile, int64_t row, int64_t chunk);
   Value *computePiece(mlir::Value tile, int64_t row, int64_t chunk);
+  llvm::ArrayRef<mlir::Value> arithmeticOf(mlir::Value tile);
+  void computeTogether(mlir::Value tile, int64_t index);
   Value *findPiece(mlir::Value tile, int64_t index);
   void setPiece(mlir::Value tile, int64_t index, Value *value);
   Value *element(mlir::Value tile, llvm::ArrayRef<int64_t> coordinates);
@@ -312,6 +314,8 @@ private:
   Value *loadScalar(tile::LoadOp op, Value *address);
   void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
                   int64_t innermost = -1);
+  void storeLanes(Value *value, Value *address, llvm::Align align, Value *mask,
+                  Value *whole, llvm::MDNode *own);
   Value *findCached();
   bool isStreamed(tile::StoreOp op, Value *value);
   void storeStreamed(Value *value, Value *address, llvm::Align align,
@@ -359,13 +363,15 @@ private:
   /// Terms of a round of a loop over a right side in the scratch.
   static constexpr int64_t stagedTerms = 8;
   bool isStaged(tile::DotOp op);
-  Staged stageRight(const Product &p, const Geometry &right);
+  bool stageCaptured(mlir::Value tile, mlir::Operation *region);
+  Staged stageRight(mlir::Value tile, mlir::Type sum);
   void addTermsOf(const Product &p, const LeftSide &left, const Staged &right,
                   int64_t firstRow, int64_t count,
                   llvm::MutableArrayRef<Value *> sums);
   void addRows(const Product &p, const Staged &right, int64_t firstRow,
                llvm::MutableArrayRef<Value *> sums);
-  Parked addStaged(tile::DotOp op, const Product &p);
+  Parked parkSums(mlir::Value sums);
+  Parked addStaged(tile::DotOp op, Product p);
   Value *interleave(llvm::ArrayRef<Value *> rows);
   Value *addTerms(const Product &p, Value *sum, Value *left, Value *right);
   std::optional<unsigned> axisInPlace(tile::LoadOp load);
@@ -386,10 +392,15 @@ private:
 
   struct Scope {
     llvm::DenseMap<mlir::Value, llvm::SmallVector<Value *>> pieces;
-    llvm::DenseMap<mlir::Value, Staged> staged;
+    llvm::DenseMap<mlir::Value, Staged> staged; ///< Left sides of products.
+    llvm::DenseMap<mlir::Value, Staged> rights; ///< And right ones.
     llvm::DenseMap<mlir::Value, Parked> parked;
   };
   llvm::SmallVector<Scope> scopes;
+
+  /// What is computed element by element for a tile (arithmeticOf).
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> chains;
+  bool inChain = false; ///< Pieces are computed together.
 
   llvm::DenseMap<std::pair<mlir::Operation *, int64_t>,
                  std::unique_ptr<AccessPlan>>

@@ -5,6 +5,12 @@
 
 using namespace charonia;
 using namespace charonia::cpu;
+using tile::isTile;
+
+/// Steps of a chain from which on neighbours take them together, how many of
+/// them, and at how many steps a chain ends.
+static constexpr size_t longChain = 12, mostOfChain = 256;
+static constexpr int64_t atOnce = 4;
 
 Geometry::Geometry(mlir::Type tile, int64_t lanes)
     : shape(llvm::cast<mlir::RankedTensorType>(tile).getShape()), lanes(lanes) {
@@ -51,9 +57,57 @@ Value *KernelEmitter::piece(mlir::Value tile, int64_t row, int64_t chunk) {
   int64_t index = row * geometry(tile).chunks() + chunk;
   if (Value *found = findPiece(tile, index))
     return found;
+  computeTogether(tile, index);
+  if (Value *found = findPiece(tile, index))
+    return found;
   Value *value = computePiece(tile, row, chunk);
   setPiece(tile, index, value);
   return value;
+}
+
+/// What is computed element by element for a tile out of tiles of its shape, in
+/// order, its own operator last.
+llvm::ArrayRef<mlir::Value> KernelEmitter::arithmeticOf(mlir::Value tile) {
+  auto [known, isNew] = chains.try_emplace(tile);
+  if (!isNew)
+    return known->second;
+  llvm::SetVector<mlir::Operation *> ops;
+  mlir::Block *block = tile.getParentBlock();
+  auto add = [&](mlir::Value value) {
+    mlir::Operation *op = value.getDefiningOp();
+    if (op && op->getBlock() == block && isTile(value) &&
+        op->getNumResults() == 1 && op->getNumOperands() > 0 &&
+        mlir::OpTrait::hasElementwiseMappableTraits(op) &&
+        geometry(value).shape == geometry(tile).shape)
+      ops.insert(op);
+  };
+  add(tile);
+  for (size_t i = 0; i < ops.size() && i < mostOfChain; ++i)
+    for (mlir::Value operand : ops[i]->getOperands())
+      add(operand);
+  auto order = ops.takeVector();
+  llvm::sort(order, [](mlir::Operation *a, mlir::Operation *b) {
+    return a->isBeforeInBlock(b);
+  });
+  for (mlir::Operation *op : order)
+    known->second.push_back(op->getResult(0));
+  return known->second;
+}
+
+/// A chain of many steps waits for each of them, and a machine looks for other
+/// work not much further ahead than to its end: so some neighbours take each
+/// step together.
+void KernelEmitter::computeTogether(mlir::Value tile, int64_t index) {
+  if (inChain || arithmeticOf(tile).size() < longChain)
+    return;
+  Geometry shape = geometry(tile);
+  int64_t first = index / atOnce * atOnce,
+          last = std::min(first + atOnce, shape.pieces());
+  inChain = true;
+  for (mlir::Value value : arithmeticOf(tile))
+    for (int64_t i = first; i < last; ++i)
+      piece(value, i / shape.chunks(), i % shape.chunks());
+  inChain = false;
 }
 
 Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row,
@@ -92,6 +146,8 @@ Value *KernelEmitter::computePiece(mlir::Value tile, int64_t row,
       })
       .Case<tile::DotOp>([&](auto op) {
         emitDot(op);
+        if (std::optional<Parked> parked = findParked(tile))
+          return loadParked(*parked, index);
         return findPiece(tile, index);
       })
       .Case<tile::InBoundsOp>(

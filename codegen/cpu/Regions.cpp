@@ -62,7 +62,8 @@ void KernelEmitter::emitCaptured(mlir::Operation *regionOp) {
     mlir::Value value = captured[i];
     mlir::Operation *op = value.getDefiningOp();
     if (!isCheap(op)) {
-      emitWhole(value);
+      if (!stageCaptured(value, regionOp))
+        emitWhole(value);
       continue;
     }
     for (mlir::Value operand : op->getOperands())

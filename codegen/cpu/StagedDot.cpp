@@ -1,6 +1,6 @@
 // Products of more rows than registers hold sums of, by a right side that is
-// computed: that is put into the scratch once for all rows, and loops over the
-// terms add to sums that wait there, too.
+// computed or comes from outside of a loop: that is put into the scratch once
+// for all rows, and loops over the terms add to sums that wait there, too.
 #include "codegen/cpu/DotParts.h"
 
 using namespace charonia;
@@ -40,11 +40,18 @@ void KernelEmitter::addRows(const Product &p, const Staged &right,
                             llvm::MutableArrayRef<Value *> sums) {
   int64_t rows = sums.size() * lanes * memoryBytes(p.sum) / right.rowBytes,
           apart = (p.left.offsets[1] - p.left.offsets[0]) * p.left.bytes;
-  auto from = [&](Value *term, LeftSide &left, Staged &part) {
+  auto from = [&](Value *term, int64_t count, LeftSide &left, Staged &part) {
     left = p.left;
-    for (int64_t m = firstRow; m < firstRow + rows; ++m)
-      left.starts[m] = b.CreateGEP(b.getInt8Ty(), left.starts[m],
-                                   b.CreateMul(term, i64(apart)));
+    if (p.starts)
+      for (int64_t k = 0; k < count; ++k)
+        left.starts[k] = b.CreateAlignedLoad(
+            b.getPtrTy(),
+            b.CreateGEP(b.getPtrTy(), p.starts, b.CreateAdd(term, i64(k))),
+            llvm::Align(sizeof(void *)));
+    else
+      for (int64_t m = firstRow; m < firstRow + rows; ++m)
+        left.starts[m] = b.CreateGEP(b.getInt8Ty(), left.starts[m],
+                                     b.CreateMul(term, i64(apart)));
     part = {b.CreateGEP(b.getInt8Ty(), right.base,
                         b.CreateMul(term, i64(right.rowBytes))),
             right.rowBytes};
@@ -65,7 +72,7 @@ void KernelEmitter::addRows(const Product &p, const Staged &right,
   }
   LeftSide left;
   Staged part;
-  from(term, left, part);
+  from(term, stagedTerms, left, part);
   addTermsOf(p, left, part, firstRow, stagedTerms, sums);
   Value *next = b.CreateAdd(term, i64(stagedTerms));
   term->addIncoming(next, body);
@@ -73,28 +80,29 @@ void KernelEmitter::addRows(const Product &p, const Staged &right,
     phi->addIncoming(sum, body);
   b.CreateCondBr(b.CreateICmpSLT(next, i64(p.depth - rest)), body, after);
   b.SetInsertPoint(after);
-  from(i64(p.depth - rest), left, part);
+  from(i64(p.depth - rest), rest, left, part);
   addTermsOf(p, left, part, firstRow, rest, sums);
 }
 
-/// Whether a product of more rows than registers hold has its right side, which
-/// is computed, put into the scratch once for all of them. Registers have to
-/// hold a row of that and of sums.
+/// Whether a product of more rows than registers hold has its right side put
+/// into the scratch once for all of them, which is computed or is the same in
+/// all rounds of a loop. Registers have to hold a row of that and of sums.
 bool KernelEmitter::isStaged(tile::DotOp op) {
   Geometry shape = geometry(op.getResult());
   int64_t depth = geometry(op.getRhs()).rows;
   auto sum = llvm::cast<mlir::RankedTensorType>(op.getResult().getType());
-  if (op.getRhs().getDefiningOp<tile::LoadOp>() ||
+  mlir::Operation *right = op.getRhs().getDefiningOp();
+  if ((llvm::isa_and_nonnull<tile::LoadOp>(right) &&
+       right->getBlock() == op->getBlock()) ||
       !sum.getElementType().isF32() || shape.inner % lanes != 0 ||
       shape.rows * shape.chunks() <= accumulators() ||
-      2 * shape.chunks() > accumulators() || depth < 4 * stagedTerms)
+      2 * shape.chunks() > accumulators() || depth < 2 * stagedTerms)
     return false;
   auto load = op.getLhs().getDefiningOp<tile::LoadOp>();
   std::optional<unsigned> axis = load ? axisInPlace(load) : std::nullopt;
-  if (!axis)
-    return true; // It is put into the scratch, too.
-  if (*axis != 1)
-    return false;
+  // It is put into the scratch, too; or a list of where each term begins is.
+  if (!axis || *axis == 0)
+    return true;
   auto offsets = offsetsAlong(plan(tile::AccessOp::get(load)).offset, 1, depth,
                               load.getContext());
   for (int64_t k = 1; k < depth; ++k)
@@ -103,16 +111,45 @@ bool KernelEmitter::isStaged(tile::DotOp op) {
   return true;
 }
 
+/// What products of a region take as their right side from outside: in the
+/// scratch once, where all of them would put it there.
+bool KernelEmitter::stageCaptured(mlir::Value tile, mlir::Operation *region) {
+  tile::DotOp dot;
+  for (mlir::OpOperand &use : tile.getUses()) {
+    dot = llvm::dyn_cast<tile::DotOp>(use.getOwner());
+    if (!dot || dot.getRhs() != tile || dot.getLhs() == tile ||
+        !region->isAncestor(dot) || !isStaged(dot))
+      return false;
+  }
+  scopes.back().rights[tile] = stageRight(
+      tile, llvm::cast<mlir::RankedTensorType>(dot.getResult().getType())
+                .getElementType());
+  return true;
+}
+
+/// What a loop carries that is the sums of a product, perhaps scaled first.
+static mlir::Value carriedSums(mlir::Value sums) {
+  mlir::Operation *scaled = sums.getDefiningOp();
+  if (!scaled || !sums.hasOneUse() ||
+      !mlir::OpTrait::hasElementwiseMappableTraits(scaled))
+    return sums;
+  for (mlir::Value operand : scaled->getOperands())
+    if (llvm::isa<mlir::BlockArgument>(operand) && operand.hasOneUse())
+      return operand;
+  return sums;
+}
+
 /// Whether such a product adds to what a loop carries.
 bool KernelEmitter::addsInPlace(mlir::scf::ForOp loop,
                                 mlir::BlockArgument carried) {
-  if (!carried.hasOneUse())
+  if (!carried.hasOneUse() || !tile::isTile(carried))
     return false;
-  auto dot = llvm::dyn_cast<tile::DotOp>(*carried.getUsers().begin());
+  auto dot = llvm::dyn_cast_or_null<tile::DotOp>(
+      loop.getTiedLoopYieldedValue(carried)->get().getDefiningOp());
   return dot && dot->getBlock() == loop.getBody() &&
-         dot.getAccumulator() == carried && dot.getResult().hasOneUse() &&
-         loop.getTiedLoopYieldedValue(carried)->get() == dot.getResult() &&
-         isStaged(dot);
+         dot.getResult().hasOneUse() &&
+         dot.getAccumulator().getType() == carried.getType() &&
+         carriedSums(dot.getAccumulator()) == carried && isStaged(dot);
 }
 
 std::optional<KernelEmitter::Parked>
@@ -124,15 +161,21 @@ KernelEmitter::findParked(mlir::Value tile) {
 }
 
 /// The right side of a product, in the type of the sums, in the scratch.
-KernelEmitter::Staged KernelEmitter::stageRight(const Product &p,
-                                                const Geometry &right) {
-  int64_t bytes = lanes * memoryBytes(p.sum), rowBytes = right.chunks() * bytes;
-  Staged staged{allocateScratch(p.depth * rowBytes), rowBytes};
+KernelEmitter::Staged KernelEmitter::stageRight(mlir::Value tile,
+                                                mlir::Type sum) {
+  for (Scope &scope : scopes)
+    if (auto found = scope.rights.find(tile); found != scope.rights.end())
+      return found->second;
+  Geometry right = geometry(tile);
+  mlir::Type element =
+      llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
+  int64_t bytes = lanes * memoryBytes(sum), rowBytes = right.chunks() * bytes;
+  Staged staged{allocateScratch(right.rows * rowBytes), rowBytes};
   scopes.emplace_back();
-  for (int64_t k = 0; k < p.depth; ++k)
+  for (int64_t k = 0; k < right.rows; ++k)
     for (int64_t c = 0; c < right.chunks(); ++c)
       b.CreateAlignedStore(
-          rightTerms(p, k, c),
+          toAccumulator(piece(tile, k, c), element, sum),
           b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), staged.base,
                                        k * rowBytes + c * bytes),
           llvm::Align(bytes));
@@ -140,25 +183,43 @@ KernelEmitter::Staged KernelEmitter::stageRight(const Product &p,
   return staged;
 }
 
-KernelEmitter::Parked KernelEmitter::addStaged(tile::DotOp op,
-                                               const Product &p) {
+/// Sums to add to, in the scratch: where a loop has parked them, which first
+/// are scaled there, or else in a place of their own.
+KernelEmitter::Parked KernelEmitter::parkSums(mlir::Value sums) {
+  mlir::Value carried = carriedSums(sums);
+  std::optional<Parked> parked = findParked(carried);
+  if (!parked || !sums.hasOneUse())
+    return park(allParts(sums));
+  Geometry shape = geometry(sums);
+  for (int64_t i = 0; carried != sums && i < shape.pieces(); ++i)
+    storeParked(*parked, piece(sums, i / shape.chunks(), i % shape.chunks()),
+                i);
+  return *parked;
+}
+
+KernelEmitter::Parked KernelEmitter::addStaged(tile::DotOp op, Product p) {
   Geometry shape = geometry(op.getResult());
   // Registers hold sums, a row of the right side, and an element of the left.
   int64_t chunks = shape.chunks(), registers = accumulators() - chunks,
           blocks = llvm::divideCeil(shape.rows * chunks, registers),
           blockRows = llvm::divideCeil(shape.rows, blocks);
-  Staged staged = stageRight(p, geometry(op.getRhs()));
+  Staged staged = stageRight(op.getRhs(), p.sum);
   // Sums wait in the scratch: LLVM would spill them inside the loops.
-  std::optional<Parked> sums = findParked(op.getAccumulator());
-  if (!sums || !op.getAccumulator().hasOneUse())
-    sums = park(allParts(op.getAccumulator()));
+  Parked sums = parkSums(op.getAccumulator());
+  if (p.left.axis == 0) {
+    p.starts = allocateScratch(p.depth * sizeof(void *));
+    for (auto [k, start] : llvm::enumerate(p.left.starts))
+      b.CreateAlignedStore(
+          start, b.CreateConstInBoundsGEP1_64(b.getPtrTy(), p.starts, k),
+          llvm::Align(sizeof(void *)));
+  }
   for (int64_t first = 0; first < shape.rows; first += blockRows) {
     int64_t last = std::min(first + blockRows, shape.rows);
     llvm::SmallVector<Value *> own;
     for (int64_t i = first * chunks; i < last * chunks; ++i)
-      own.push_back(loadParked(*sums, i));
+      own.push_back(loadParked(sums, i));
     addRows(p, staged, first, own);
-    storeParked(*sums, own, first * chunks);
+    storeParked(sums, own, first * chunks);
   }
-  return *sums;
+  return sums;
 }

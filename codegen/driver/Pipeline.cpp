@@ -115,6 +115,12 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
       {"kernels",
        [options](OpPassManager &passes) {
          passes.addNestedPass<func::FuncOp>(createSplitConcats());
+         if (options.device == DeviceKind::Cpu) {
+           // Weights have been told from what is computed.
+           PackColumnsOptions pack;
+           pack.panel = options.panelColumns;
+           passes.addNestedPass<func::FuncOp>(createPackColumns(pack));
+         }
          SplitReductionsOptions reductions;
          reductions.cutOpenRuns = options.device == DeviceKind::Cpu;
          passes.addNestedPass<func::FuncOp>(createSplitReductions(reductions));

@@ -7,14 +7,32 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
+/// Keys of a step, on a CPU. With 32 registers a vector of scores for each key
+/// stays in them. With 16 that would be too few multiplications for what a step
+/// costs besides: its scores lie in memory, in blocks of six keys by two
+/// vectors of queries, as many as leave out little of the last step.
+static int64_t keysOfStep(int64_t registers, int64_t length) {
+  constexpr int64_t block = 6, fewest = 36, most = 60, perStep = 2;
+  if (registers >= 32)
+    return 16;
+  int64_t best = fewest, least = std::numeric_limits<int64_t>::max();
+  for (int64_t keys = fewest; keys <= most; keys += block) {
+    int64_t cost = llvm::divideCeil(length, keys) * (keys + perStep);
+    if (cost < least)
+      best = keys, least = cost;
+  }
+  return best;
+}
+
 void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
                         int64_t batch) {
   int64_t n = product(k, column), m = product(k, row),
           bm = cpu ? t.vectorElements : 64;
   int64_t columns = n;
   if (cpu) {
-    // A vector of scores for each key stays in registers.
-    s.keyTile = t.vectorRegisters >= 32 ? 16 : 12;
+    s.keyTile = keysOfStep(t.vectorRegisters, k.terms / 2);
+    if (t.vectorRegisters < 32)
+      bm *= 2;
   } else {
     AttentionTile tile = choose(gpuAttention(m, n, batch));
     bm = tile.rows;

@@ -239,9 +239,12 @@ void FusionPlan::growForward(GraphOpInterface root) {
 //===----------------------------------------------------------------------===//
 
 bool FusionPlan::isExpensive(const Group &group) const {
-  return llvm::any_of(group.ops, [](Operation *op) {
-    return roleOf(op) == OpRole::Indexing ||
-           cast<GraphOpInterface>(op).isExpensive();
+  return llvm::any_of(group.ops, [&](Operation *op) {
+    auto graphOp = cast<GraphOpInterface>(op);
+    // On a GPU a launch costs more than to ask which part has an element.
+    bool looksUp = graphOp.getRole() == OpRole::Indexing &&
+                   (limits.instances == 0 || !graphOp.getJoinedDim());
+    return looksUp || graphOp.isExpensive();
   });
 }
 
@@ -281,7 +284,35 @@ const char *FusionPlan::whyNotInFront(const Group &producer,
   // What interpolates computes all that it interpolates between.
   int64_t computed = elementsOf(op->getResult(0)) * op.getPlacesRead() *
                      op.getOperandReads(use.getOperandNumber());
-  return cheap || computed <= stored + stored / 2 ? nullptr : again;
+  return cheap || computed <= stored + stored / 2 ||
+                 isWorthAgain(producer, stored, computed)
+             ? nullptr
+             : again;
+}
+
+/// Whether a GPU computes `computed` elements sooner than it stores and reads
+/// back `stored`, of which each is wanted a few times: what a kernel and memory
+/// take, in bytes, beside instructions, of which it executes some sixteen
+/// meanwhile.
+bool FusionPlan::isWorthAgain(const Group &producer, int64_t stored,
+                              int64_t computed) const {
+  constexpr int64_t fewTimes = 4, ofLaunch = 4 << 20, perByte = 16;
+  if (limits.instances == 0 || computed > fewTimes * stored ||
+      isExpensive(producer))
+    return false;
+  int64_t instructions = 0, bytes = ofLaunch;
+  for (Operation *op : producer.ops) {
+    instructions += cast<GraphOpInterface>(op).getCodeSize();
+    Value value = op->getResult(0);
+    unsigned bits = getElementTypeOrSelf(value).getIntOrFloatBitWidth();
+    if (llvm::any_of(value.getUsers(), [&](Operation *user) {
+          return groupOf(user) != &producer;
+        }))
+      bytes += 2 * elementsOf(value) * llvm::divideCeil(bits, 8);
+  }
+  return llvm::SaturatingMultiply(uint64_t(instructions),
+                                  uint64_t(computed - stored)) <=
+         uint64_t(bytes) * perByte;
 }
 
 /// A cheap operator with several readers is computed by each of them.

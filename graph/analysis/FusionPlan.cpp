@@ -23,6 +23,14 @@ static bool isAnchorRole(OpRole role) {
   }
 }
 
+static constexpr StringLiteral kStoredAttr = "graph.stored";
+
+void setStored(Operation *view) {
+  view->setDiscardableAttr(kStoredAttr, UnitAttr::get(view->getContext()));
+}
+
+bool isStored(Operation *view) { return view->hasAttr(kStoredAttr); }
+
 FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
                        FusionLimits limits)
     : block(block), limits(limits) {
@@ -33,8 +41,8 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
   forceReturned();
   forceTangledViews();
   forceStridedReads();
+  forceChosenRows();
   if (limits.denseRows) {
-    forceChosenRows();
     forceRuns();
     forceJoinedParts();
   }
@@ -79,7 +87,7 @@ void FusionPlan::classify() {
     if (!graphOp || isWeight(&op))
       continue;
     OpRole role = graphOp.getRole();
-    if (role == OpRole::View || op.getNumOperands() == 0)
+    if ((role == OpRole::View && !isStored(&op)) || op.getNumOperands() == 0)
       inlined.insert(&op);
     else
       makeGroup(&op);

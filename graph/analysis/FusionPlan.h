@@ -70,6 +70,11 @@ struct FusionLimits {
   int64_t maxAgainOfOne = 40 << 10, maxAgainOfAll = 4 << 20;
 };
 
+/// Has a view's result stored as it lies, though its readers could do without:
+/// they read it often.
+void setStored(mlir::Operation *view);
+bool isStored(mlir::Operation *view);
+
 class FusionPlan {
 public:
   struct Group {
@@ -178,6 +183,8 @@ private:
   /// again, of which it reads one at `use`; null: nothing does.
   const char *whyNotAgain(const Group &producer, const Group &reader,
                           mlir::OpOperand &use) const;
+  bool isWorthAgain(const Group &producer, int64_t stored,
+                    int64_t computed) const;
   bool readsWholeDims(mlir::OpOperand &use) const;
   bool isViewOf(mlir::Value value, mlir::Value input) const;
   int64_t bytesAgain(const Group &producer, mlir::OpOperand &use) const;

@@ -26,7 +26,7 @@ void FusionPlan::sinkViews() {
     for (Operation *op : ops) {
       Value value = op->getResult(0);
       std::optional<IterationSpace::Place> place = group->space.lookup(value);
-      if (!place)
+      if (!place || isStored(op))
         continue;
       auto map = AffineMap::getMultiDimIdentityMap(getShape(value).size(),
                                                    op->getContext());

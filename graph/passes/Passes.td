@@ -217,6 +217,22 @@ def PackWeights : Pass<"pack-weights", "mlir::ModuleOp"> {
     Option<"minColumns", "min-columns", "int64_t", "8", "Fewer columns are left as they are">];
 }
 
+def PackColumns : Pass<"pack-columns", "mlir::func::FuncOp"> {
+  let summary = "What is multiplied as if it were a weight is packed on the way";
+  let description = [{
+    Right before kernels are formed. The stationary operand of a contraction that no weight
+    makes, where many tiles of rows read it and its rows lie so far apart that the lines of a panel's
+    columns displace each other in the cache: a multiple of many lines, as powers of two
+    are. Packs it as pack-weights does ([.., N, ..] -> [N / panel, .., panel]) in a kernel of its
+    own (`setStored`), which what computes it may be part of. For CPU targets.
+  }];
+  let options = [
+    Option<"panel", "panel", "int64_t", "32", "Columns of a panel">,
+    Option<"fewestRows", "fewest-rows", "int64_t", "32", "Fewer rows are not worth it">,
+    Option<"sets", "sets", "int64_t", "1024", "Of the cache that holds a panel">,
+    Option<"ways", "ways", "int64_t", "8", "Lines of a set">];
+}
+
 def PadTerms : Pass<"pad-terms", "mlir::func::FuncOp"> {
   let summary = "Short odd runs of a contraction's terms get zeros at their end";
   let description = [{

@@ -33,7 +33,7 @@ public:
     Type type = e.computeType(elementOf(op.getQuery()));
     steps = e.getSchedule().keyTile;
     if (single)
-      steps = std::max(steps, 2 * e.getTarget().vectorElements);
+      steps = 2 * e.getTarget().vectorElements;
     AffineExpr keys = key[2];
     if (auto known = graph::constantOf(keys); known && !rowsFirst)
       steps = std::max<int64_t>(std::min(steps, *known), 1);
