@@ -316,8 +316,9 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
   llvm::Align align(bytes);
   llvm::MDNode *apart = noalias.lookup(op);
   auto load = [&](llvm::Type *loaded, Value *address) {
-    return withScopes(b.CreateAlignedLoad(loaded, address, align), nullptr,
-                      apart);
+    auto *one = b.CreateAlignedLoad(loaded, address, align);
+    one->setVolatile(inOrder);
+    return withScopes(one, nullptr, apart);
   };
 
   if (at.stride == 0) {

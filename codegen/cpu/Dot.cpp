@@ -433,8 +433,10 @@ void KernelEmitter::emitDot(tile::DotOp op, bool inPlace) {
       scopes.emplace_back();
     for (int64_t k = 0; k < depth; k += p.terms) {
       llvm::SmallVector<Value *> row;
+      inOrder = isFloat && staysInOrder();
       for (int64_t c = 0; c < chunks; ++c)
         row.push_back(rightTerms(p, k, c));
+      inOrder = false;
       for (int64_t m = first; m < last; ++m) {
         Value *element = leftTerms(p, m, k);
         for (int64_t c = 0; c < chunks; ++c) {

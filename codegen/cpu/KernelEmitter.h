@@ -130,6 +130,10 @@ private:
   }
   /// Vector registers beside those that hold the operands of a step.
   int64_t accumulators() const { return hasAvx512(isa) ? 28 : 14; }
+  /// Whether rows of a product's right side are loaded where they are
+  /// multiplied. Of 16 registers sums take 12, a row two: where LLVM loads the
+  /// next rows early, it sends sums to memory and back.
+  bool staysInOrder() const { return !hasAvx512(isa); }
   Value *splat(Value *scalar, int64_t width);
   Value *lane(Value *piece, int64_t index);
   Value *stepVector(llvm::Type *element, int64_t width, int64_t scale = 1);
@@ -401,6 +405,7 @@ private:
   /// What is computed element by element for a tile (arithmeticOf).
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> chains;
   bool inChain = false; ///< Pieces are computed together.
+  bool inOrder = false; ///< Loads stay where they are (volatile).
 
   llvm::DenseMap<std::pair<mlir::Operation *, int64_t>,
                  std::unique_ptr<AccessPlan>>

@@ -20,7 +20,7 @@ void KernelEmitter::addTermsOf(const Product &p, const LeftSide &left,
           sums[c]->getType(),
           b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), right.base,
                                        k * right.rowBytes + c * bytes),
-          llvm::Align(bytes)));
+          llvm::Align(bytes), /*isVolatile=*/staysInOrder()));
     for (int64_t m = 0; m < rows; ++m) {
       Value *element =
           toAccumulator(leftElement(left, firstRow + m, k), left.type, p.sum);
@@ -96,7 +96,8 @@ bool KernelEmitter::isStaged(tile::DotOp op) {
        right->getBlock() == op->getBlock()) ||
       !sum.getElementType().isF32() || shape.inner % lanes != 0 ||
       shape.rows * shape.chunks() <= accumulators() ||
-      2 * shape.chunks() > accumulators() || depth < 2 * stagedTerms)
+      2 * shape.chunks() > accumulators() || depth < 2 * stagedTerms ||
+      depth * shape.chunks() < accumulators()) // registers hold the right side
     return false;
   auto load = op.getLhs().getDefiningOp<tile::LoadOp>();
   std::optional<unsigned> axis = load ? axisInPlace(load) : std::nullopt;
