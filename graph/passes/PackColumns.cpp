@@ -1,8 +1,8 @@
 #include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
-#include "graph/passes/Panels.h"
 #include "graph/passes/Passes.h"
+#include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 using namespace mlir;
@@ -18,7 +18,7 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
 
   void runOnOperation() override {
     optimum = getOptimum(getOperation());
-    llvm::DenseMap<std::pair<Value, unsigned>, Value> packed;
+    llvm::DenseMap<Value, Value> packed;
     for (auto op : llvm::make_early_inc_range(
              getOperation().getBody().front().getOps<GraphOpInterface>())) {
       std::optional<Columns> columns =
@@ -26,57 +26,111 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
       if (!columns || columns->groups > 1 || !wants(op, *columns))
         continue;
       OpOperand &operand = op->getOpOperand(columns->operand);
-      Value &view = packed[{operand.get(), columns->operandDim}];
+      Value &view = packed[operand.get()];
       if (!view)
-        view = pack(operand.get(), columns->operandDim);
+        view = pack(operand.get());
       operand.set(view);
     }
   }
 
   /// Whether many tiles of rows read columns out of rows so far apart, and so
-  /// evenly, that a core's cache has no place for them all.
+  /// evenly, that a core's cache has no place for them all, at the sizes to
+  /// optimize for.
   bool wants(GraphOpInterface op, const Columns &columns) {
     Value value = op->getOperand(columns.operand);
-    auto type = cast<RankedTensorType>(value.getType());
-    if (!type.hasStaticShape() || type.getRank() < 2 ||
-        columns.operandDim + 1 != type.getRank() ||
-        type.getElementTypeBitWidth() < 16 || !isComputed(value))
+    Type element = getElementTypeOrSelf(value);
+    SmallVector<int64_t> sizes = sizesOf(value);
+    unsigned rank = sizes.size();
+    if (rank < 2 || columns.operandDim + 1 != rank ||
+        element.getIntOrFloatBitWidth() < 16 || !isComputed(value))
       return false;
-    int64_t elements = type.getNumElements(), width = type.getShape().back(),
-            terms = type.getDimSize(type.getRank() - 2),
-            bytes = width * type.getElementTypeBitWidth() / 8;
-    std::optional<int64_t> results = evaluate(
-        numElements(getShape(op->getResult(0)), &getContext()), optimum);
-    if (!results || elements == 0 || bytes % line != 0 || width <= panel)
+    int64_t width = sizes.back(), terms = sizes[rank - 2],
+            bytes = width * element.getIntOrFloatBitWidth() / 8, all = 1,
+            results = 1;
+    for (int64_t size : sizes)
+      all = llvm::SaturatingMultiply<uint64_t>(all, size);
+    for (int64_t size : sizesOf(op->getResult(0)))
+      results = llvm::SaturatingMultiply<uint64_t>(results, size);
+    if (all <= 0 || results <= 0 || bytes % line != 0 || width <= panel)
       return false;
-    int64_t rows = *results / (elements / terms);
+    int64_t rows = results / (all / terms);
     return rows >= fewestRows &&
            terms > sets / std::gcd(bytes / line, sets.getValue()) * ways;
   }
 
+  SmallVector<int64_t> sizesOf(Value value) {
+    SmallVector<int64_t> sizes;
+    for (AffineExpr extent : getShape(value))
+      sizes.push_back(
+          std::max<int64_t>(evaluate(extent, optimum).value_or(1), 0));
+    return sizes;
+  }
+
   /// Weights are packed already, and what is repeated is smaller where it is.
-  static bool isComputed(Value value) {
-    int64_t elements = cast<RankedTensorType>(value.getType()).getNumElements();
+  bool isComputed(Value value) {
+    auto elementsOf = [&](Value of) {
+      int64_t all = 1;
+      for (int64_t size : sizesOf(of))
+        all = llvm::SaturatingMultiply<uint64_t>(all, size);
+      return all;
+    };
+    int64_t elements = elementsOf(value);
     while (Operation *op = value.getDefiningOp()) {
       if (isWeight(op) || op->getNumOperands() == 0)
         return false;
       if (cast<GraphOpInterface>(op).getRole() != OpRole::View)
         break;
       value = op->getOperand(0);
-      auto type = cast<RankedTensorType>(value.getType());
-      if (!type.hasStaticShape() || type.getNumElements() < elements)
+      if (elementsOf(value) < elements)
         return false;
     }
     return true;
   }
 
-  Value pack(Value value, unsigned columns) {
+  /// The views of panels [N / panel, .., K, panel] that give back [.., K, N];
+  /// the panels are stored.
+  Value pack(Value value) {
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
-    Value panels = packPanels(builder, value, columns, panel);
+    Location location = value.getLoc();
+    Type element = getElementTypeOrSelf(value);
+    Exprs shape = getShape(value), padded = shape, split = shape;
+    AffineExpr width = builder.getAffineConstantExpr(panel),
+               count = simplify((shape.back() + (panel - 1)).floorDiv(panel));
+    padded.back() = simplify(count * panel);
+    split.back() = count;
+    split.push_back(width);
+    unsigned last = shape.size() - 1;
+    SmallVector<int64_t> inFront{last}, back;
+    for (unsigned d = 0; d < last; ++d) {
+      inFront.push_back(d);
+      back.push_back(d + 1);
+    }
+    inFront.push_back(last + 1);
+    back.append({0, last + 1});
+    auto permuted = [&](Value x, ArrayRef<int64_t> permutation) -> Value {
+      Exprs from = getShape(x), to;
+      for (int64_t d : permutation)
+        to.push_back(from[d]);
+      return TransposeOp::create(builder, location, makeType(to, element), x,
+                                 permutation);
+    };
+    auto reshaped = [&](Value x, ArrayRef<AffineExpr> to) -> Value {
+      return ReshapeOp::create(builder, location, makeType(to, element), x);
+    };
+    if (padded != shape)
+      value = zeroPadded(builder, location, value, padded,
+                         SmallVector<int64_t>(shape.size(), 0));
+    Value panels = permuted(reshaped(value, split), inFront);
     setStored(panels.getDefiningOp());
-    return unpackPanels(builder, panels, columns,
-                        cast<RankedTensorType>(value.getType()).getShape());
+    Value result = reshaped(permuted(panels, back), padded);
+    if (padded == shape)
+      return result;
+    SmallVector<AffineExpr> starts(shape.size(),
+                                   builder.getAffineConstantExpr(0));
+    return SliceOp::create(builder, location, makeType(shape, element), result,
+                           AffineMap::get(0, 0, starts, builder.getContext()),
+                           SmallVector<int64_t>(shape.size(), 1));
   }
 
   static constexpr int64_t line = 64;
