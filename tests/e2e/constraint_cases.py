@@ -24,6 +24,13 @@ def heads_repeated(x):
     ]
 
 
+def put_at(a, places, values):
+    a = a.copy()
+    for place, value in zip(places, values):
+        a[place] = value
+    return a
+
+
 CASES = {
     # The two products of heads and lengths agree, and meet again as lengths.
     "repeated_heads": Case(
@@ -246,6 +253,26 @@ CASES = {
         ],
         "n >= 5, so that positions lie inside their table (Gather 'pick')",
         {"i": np.array([4, -2], np.int64)},
+    ),
+    "tuples_into_sizes": Case(
+        [node("ScatterND", ["a", "i", "u"], "put")],
+        {"a": ["n", "m"], "u": [2]},
+        lambda a, u: put_at(a, [(4, 1), (0, 2)], u),
+        [[(5, 3), (2,)], [(9, 7), (2,)]],
+        [
+            (
+                [(4, 3), (2,)],
+                "dimension 0 of a (n = 4) must be at least 5, so that positions lie "
+                "inside their table (ScatterND 'put')",
+            ),
+            (
+                [(5, 2), (2,)],
+                "dimension 1 of a (m = 2) must be at least 3, so that positions lie "
+                "inside their table (ScatterND 'put')",
+            ),
+        ],
+        "n >= 5, so that positions lie inside their table (ScatterND 'put')",
+        {"i": np.array([[4, 1], [0, 2]], np.int64)},
     ),
     "window": Case(
         [node("MaxPool", ["a"], "pool", kernel_shape=[7])],

@@ -7,6 +7,14 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
+/// The elements of an integer tensor of any size that is written in the model.
+static std::optional<SmallVector<int64_t>> writtenIn(Value value, Emitter &e) {
+  if (auto contents = e.evaluate(value).constants())
+    return SmallVector<int64_t>(*contents);
+  auto op = value.getDefiningOp<graph::GraphOpInterface>();
+  return op ? op.getStoredIntegers() : std::nullopt;
+}
+
 /// The largest element of an integer tensor that counts positions, seen through
 /// what only moves or shifts elements; null where it cannot be told.
 static AffineExpr largestPosition(Value value, Emitter &e, int depth = 0) {
@@ -77,6 +85,32 @@ llvm::LogicalResult charonia::frontend::checkPositions(Value table,
                     symbols.toString(size) + " elements, for " +
                     symbols.describeRanges(graph::simplify(size - largest)),
                 "narrow the range with --shape");
+}
+
+void charonia::frontend::assumeInside(Value table, Value tuples,
+                                      int64_t firstAxis, Emitter &e) {
+  if (!table || !tuples)
+    return;
+  Exprs sizes = graph::getShape(table), shape = graph::getShape(tuples);
+  std::optional<int64_t> length =
+      shape.empty() ? std::nullopt : graph::constantOf(shape.back());
+  auto written = writtenIn(tuples, e);
+  // What does not fit is told by the operator.
+  if (!written || !length || firstAxis < 0 ||
+      *length > int64_t(sizes.size()) - firstAxis)
+    return;
+  for (int64_t i = 0; i < *length; ++i) {
+    int64_t first = 0, last = -1;
+    for (size_t at = i; at < written->size(); at += *length) {
+      first = std::min(first, (*written)[at]);
+      last = std::max(last, (*written)[at]);
+    }
+    AffineExpr size = sizes[firstAxis + i];
+    if (!graph::constantOf(size) && first >= -maxDimension &&
+        last < maxDimension)
+      e.getSymbols().assumeAtLeast(size, e.number(std::max(-first, last + 1)),
+                                   "so that positions lie inside their table");
+  }
 }
 
 llvm::LogicalResult charonia::frontend::checkPlaces(Value x, Value positions,

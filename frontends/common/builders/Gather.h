@@ -11,6 +11,11 @@ namespace charonia::frontend {
 /// they do not: a table limits a sequence's length.
 llvm::LogicalResult checkPositions(mlir::Value table, mlir::Value positions,
                                    int64_t axis, Emitter &e);
+/// Assumes, where ranges allow it, that tuples of positions that are written in
+/// the model lie inside of the dimensions of the table from `firstAxis` on: the
+/// last dimension of `tuples` lists them.
+void assumeInside(mlir::Value table, mlir::Value tuples, int64_t firstAxis,
+                  Emitter &e);
 /// Fails unless positions lie inside of x in all dimensions but `axis`, where
 /// they stand for elements of the same place.
 llvm::LogicalResult checkPlaces(mlir::Value x, mlir::Value positions,
