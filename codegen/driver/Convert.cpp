@@ -123,6 +123,8 @@ static Constraint::Relation toRelation(graph::Constraint::Relation relation) {
     return Constraint::Relation::Divides;
   case graph::Constraint::Relation::AtLeast:
     return Constraint::Relation::AtLeast;
+  case graph::Constraint::Relation::Differs:
+    return Constraint::Relation::Differs;
   }
   llvm_unreachable("no such relation");
 }

@@ -274,6 +274,53 @@ bool Symbols::assumeEqual(AffineExpr a, AffineExpr b, const std::string &why) {
          unify(graph::simplify(equation.left - equation.right));
 }
 
+bool Symbols::assumeDifferent(AffineExpr a, AffineExpr b,
+                              const std::string &why) {
+  refused.clear();
+  a = resolve(a);
+  b = resolve(b);
+  AffineExpr diff = difference(a, b);
+  if (!diff)
+    return false;
+  if (auto known = facts.areEqual(a, b))
+    return !*known || refuse("");
+  if (inTrial || namesCounter(diff))
+    return refuse("");
+  // Of two that are ordered one is larger: where that leaves one number, that.
+  for (AffineExpr distance : {diff, graph::simplify(-diff)}) {
+    graph::Interval range = bounds(distance);
+    AffineExpr one = mlir::getAffineConstantExpr(1, getContext());
+    if (range.low == 0 && range.high == 1)
+      return assumeEqual(distance, one, "tells sizes apart");
+    if (range.low == 0 || isNonNegative(distance))
+      return distance == diff ? assumeAtLeast(a, graph::simplify(b + 1), why)
+                              : assumeAtLeast(b, graph::simplify(a + 1), why);
+  }
+  graph::Equation equation = graph::toEquation(diff);
+  return record(Relation::Differs, equation.left, equation.right,
+                asker.empty() ? why : why + " (" + asker + ")");
+}
+
+bool Symbols::check(Relation relation, AffineExpr a, AffineExpr b,
+                    const std::string &why) {
+  refused.clear();
+  Constraint constraint{relation, resolve(a), resolve(b), why};
+  if (!difference(constraint.left, constraint.right))
+    return false;
+  if (facts.isProved(constraint))
+    return true;
+  Constraint opposite = constraint;
+  if (relation == Relation::AtLeast)
+    opposite = {relation, graph::simplify(constraint.right - 1),
+                constraint.left, ""};
+  else if (relation != Relation::Divides)
+    opposite.relation =
+        relation == Relation::Equal ? Relation::Differs : Relation::Equal;
+  if (relation != Relation::Divides && facts.isProved(opposite))
+    return refuse("");
+  return record(relation, constraint.left, constraint.right, why);
+}
+
 // Equations: one symbol in them becomes an expression of the others.
 
 /// Whether a size that is defined is related to one that it is made of: the

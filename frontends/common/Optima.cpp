@@ -156,7 +156,8 @@ private:
   bool move(const Goal &goal) {
     if (costLeft <= 0)
       return false;
-    if (goal.constraint->relation == Relation::Divides || !goal.isLinear)
+    if (goal.constraint->relation == Relation::Divides ||
+        goal.constraint->relation == Relation::Differs || !goal.isLinear)
       return moveOne(goal);
     if (solveOne(goal))
       return true;

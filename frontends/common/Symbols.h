@@ -79,6 +79,14 @@ public:
   /// `a` = `b`. `why` as in "multiplies over them", of the asker.
   bool assumeEqual(mlir::AffineExpr a, mlir::AffineExpr b,
                    const std::string &why);
+  /// `a` != `b`. `why` as in assumeAtLeast().
+  bool assumeDifferent(mlir::AffineExpr a, mlir::AffineExpr b,
+                       const std::string &why);
+  /// A relation that is checked when shapes are bound, whatever the ranges: not
+  /// even sizes that nobody declared are kept to it. False where it never
+  /// holds.
+  bool check(graph::Constraint::Relation relation, mlir::AffineExpr a,
+             mlir::AffineExpr b, const std::string &why);
   /// Why the last assumption cannot be made; may be empty.
   const std::string &refusal() const { return refused; }
 

@@ -306,6 +306,7 @@ void ProgramImporter::importInputs() {
     return;
   mlir::ValueRange arguments = builder.begin(inputs);
   bindSymbols(inputs, positions);
+  assumeGuards();
   for (auto [position, value] : llvm::zip_equal(positions, arguments))
     find(graph.inputs[position].text)->value = value;
 }

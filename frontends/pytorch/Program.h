@@ -110,6 +110,8 @@ struct Program {
   std::vector<OutputSpec> outputs;
   /// Of plain symbols.
   std::map<std::string, SymbolRange, std::less<>> ranges;
+  /// What else holds of the sizes of inputs that the program is for, as Python.
+  std::vector<std::string> guards;
   /// Names of the exported function's tensor arguments and results, as far as
   /// the file has them; empty where it has not.
   std::vector<std::string> outputNames;

@@ -84,6 +84,10 @@ private:
                 const std::string &exported, const std::string &why);
   void bindSymbols(llvm::ArrayRef<Input> inputs,
                    llvm::ArrayRef<unsigned> positions);
+  void assumeGuards();
+  bool assumeGuard(const ExpressionPtr &guard, const std::string &text);
+  bool assumeComparison(const ExpressionPtr &guard, const std::string &text);
+  bool assumeDivisors(const ExpressionPtr &guard, const std::string &text);
   bool checkSignature();
   void checkMutations();
   void noteWritten(const std::string &input);
@@ -155,6 +159,8 @@ private:
   llvm::StringMap<const InputSpec *> stored;
   /// Names of sizes by symbol: that of the first dimension that is the symbol.
   llvm::StringMap<std::string> dimNames;
+  /// Divisors that are known to be positive, of guards.
+  llvm::DenseSet<const Expression *> divisors;
   /// Inputs that a note says are written to.
   std::set<std::string> written;
   /// Names that outputs depend on.

@@ -30,6 +30,7 @@ private:
   ExpressionPtr readSize(Json json);
   void readSignature(Json json, Program &program);
   void readNames(Json calls, Program &program);
+  void readGuards(Json list, Program &program);
 
   ExpressionParser expressions;
 };
@@ -380,6 +381,21 @@ void ProgramReader::readNames(Json calls, Program &program) {
   }
 }
 
+void ProgramReader::readGuards(Json list, Program &program) {
+  constexpr size_t maxGuards = 4096, maxText = size_t(1) << 16,
+                   maxAll = size_t(1) << 22;
+  if (list.size() > maxGuards)
+    list.fail("has over " + llvm::Twine(maxGuards) + " entries");
+  size_t all = 0;
+  for (const Json &guard : list.list()) {
+    program.guards.push_back(guard.string());
+    size_t size = program.guards.back().size();
+    all += size;
+    if (size > maxText || all > maxAll || list.failed())
+      return list.failed() ? void() : guard.fail("is too long");
+  }
+}
+
 Program ProgramReader::read(Json root) {
   Program program;
   Json version = root["schema_version"];
@@ -403,6 +419,7 @@ Program ProgramReader::read(Json root) {
       bounds.max = range["max_val"].integer();
     program.ranges.emplace(name, bounds);
   }
+  readGuards(root["guards_code"], program);
   return program;
 }
 

@@ -212,6 +212,13 @@ AffineExpr Sizes::convert(const ExpressionPtr &expression) {
   AffineExpr result;
   if (isRounding(head) && expression->operands.size() == 1) {
     result = rounded(head, expression->operands[0]);
+  } else if (head == "Choice" && expression->operands.size() == 3) {
+    AffineExpr a = convert(expression->operands[1]),
+               b = convert(expression->operands[2]),
+               condition =
+                   a && b ? truth(expression->operands[0]) : AffineExpr();
+    if (condition)
+      result = choiceOf(symbols, condition, a, b);
   } else if (!isFloat(*expression)) {
     Exprs operands = convert(expression->operands);
     if (llvm::all_of(operands, [](AffineExpr e) { return bool(e); }))
@@ -256,7 +263,7 @@ std::optional<bool> Sizes::decide(const ExpressionPtr &condition) {
     return std::nullopt;
   AffineExpr a = convert(operands[0]), b = convert(operands[1]);
   if (!a || !b)
-    return std::nullopt;
+    return decideFloats(head, operands);
   auto atLeast = [&](AffineExpr x, AffineExpr y) -> std::optional<bool> {
     if (symbols.isAtLeast(x, y))
       return true;

@@ -39,6 +39,8 @@ public:
   /// Whether a condition holds for all sizes; none where it holds for some, or
   /// that cannot be told.
   std::optional<bool> decide(const ExpressionPtr &condition);
+  /// Whether a condition holds, as 1 or 0; null where that cannot be computed.
+  mlir::AffineExpr truth(const ExpressionPtr &condition);
 
 private:
   mlir::AffineExpr operation(const Expression &expression,
@@ -49,6 +51,12 @@ private:
   mlir::AffineExpr scaled(const Expression &product, bool up);
   bool appendFloat(const ExpressionPtr &expression,
                    graph::SizeProgram &program);
+  std::optional<bool> decideFloats(llvm::StringRef relation,
+                                   llvm::ArrayRef<ExpressionPtr> sides);
+  std::optional<graph::NumberRange> rangeOf(const ExpressionPtr &number);
+  mlir::AffineExpr junction(llvm::ArrayRef<ExpressionPtr> conditions,
+                            bool isOr);
+  mlir::AffineExpr isMore(const ExpressionPtr &a, const ExpressionPtr &b);
 
   Symbols &symbols;
   mlir::MLIRContext *context;

@@ -14,7 +14,7 @@ using Relation = Constraint::Relation;
 
 static constexpr StringLiteral attributeName = "graph.constraints";
 static constexpr StringLiteral relationNames[] = {"equal", "divides",
-                                                  "at_least"};
+                                                  "at_least", "differs"};
 
 static std::optional<Relation> relationOf(StringRef name) {
   auto *it = llvm::find(relationNames, name);
@@ -78,7 +78,8 @@ LogicalResult charonia::graph::verifyConstraints(Operation *op,
       return error() << "must be a dictionary with a reason";
     auto relation = fields.getAs<StringAttr>("relation");
     if (!relation || !relationOf(relation))
-      return error() << "needs a relation: equal, divides or at_least";
+      return error() << "needs a relation: equal, divides, at_least or "
+                        "differs";
     auto sizes = fields.getAs<AffineMapAttr>("sizes");
     if (!sizes || sizes.getValue().getNumDims() != 0 ||
         sizes.getValue().getNumResults() != 2)
@@ -109,6 +110,8 @@ std::string charonia::graph::toString(const Constraint &c,
     return right + " is a multiple of " + left;
   case Relation::AtLeast:
     return constantOf(c.left) ? right + " <= " + left : left + " >= " + right;
+  case Relation::Differs:
+    return left + " != " + right;
   }
   llvm_unreachable("no such relation");
 }
@@ -122,6 +125,8 @@ bool charonia::graph::isSatisfied(Relation relation, int64_t left,
     return left > 0 && right % left == 0;
   case Relation::AtLeast:
     return left >= right;
+  case Relation::Differs:
+    return left != right;
   }
   llvm_unreachable("no such relation");
 }
@@ -250,6 +255,9 @@ void SizeFacts::add(const Constraint &c) {
         nonNegative[symbol].push_back(known);
       });
     break;
+  case Relation::Differs:
+    // No proof asks for it.
+    break;
   }
 }
 
@@ -310,6 +318,8 @@ bool SizeFacts::isProved(const Constraint &c) const {
   }
   case Relation::AtLeast:
     return isNonNegative(c.left - c.right);
+  case Relation::Differs:
+    return areEqual(c.left, c.right) == false;
   }
   llvm_unreachable("no such relation");
 }

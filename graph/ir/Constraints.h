@@ -21,6 +21,7 @@ struct Constraint {
     Equal,   ///< left = right
     Divides, ///< right is a multiple of left
     AtLeast, ///< left >= right
+    Differs, ///< left != right
   };
   Relation relation = Relation::Equal;
   mlir::AffineExpr left, right;
@@ -36,7 +37,7 @@ void setConstraints(mlir::ModuleOp module, llvm::ArrayRef<Constraint> list);
 llvm::LogicalResult verifyConstraints(mlir::Operation *op,
                                       mlir::Attribute attribute);
 
-/// "m = n", "n is a multiple of 4", "n <= 512", with the symbols' names.
+/// "m = n", "n is a multiple of 4", "n <= 512", "n != 6", with the symbols' names.
 std::string toString(const Constraint &constraint,
                      llvm::ArrayRef<Symbol> symbols);
 /// Whether the relation holds between two numbers.

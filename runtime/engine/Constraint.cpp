@@ -145,6 +145,8 @@ std::string phrase(const Constraint &c, const std::string &left,
     return left + (must ? " must equal " : " = ") + right;
   case Relation::Divides:
     return right + (must ? " must be" : " is") + " a multiple of " + left;
+  case Relation::Differs:
+    return left + (must ? " must not equal " : " != ") + right;
   case Relation::AtLeast:
     break;
   }
@@ -162,6 +164,8 @@ bool holds(Relation relation, int64_t left, int64_t right) {
     return left >= 1 && right % left == 0;
   case Relation::AtLeast:
     return left >= right;
+  case Relation::Differs:
+    return left != right;
   }
   return false;
 }

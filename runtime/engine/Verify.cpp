@@ -131,7 +131,7 @@ private:
     for (size_t i = 0; i < constraints.size(); ++i) {
       const Constraint &c = constraints[i];
       if (c.relation != Relation::Equal && c.relation != Relation::Divides &&
-          c.relation != Relation::AtLeast)
+          c.relation != Relation::AtLeast && c.relation != Relation::Differs)
         return bad(at("constraint", i) + " has an unknown relation");
       if (c.reason.size() > maxNameBytes)
         return bad("the reason of " + at("constraint", i) + " has more than " +

@@ -206,7 +206,7 @@ inline void mutateField(Manifest &m, Random &random) {
     break;
   case 6:
     if (Constraint *constraint = random.pick(m.signature.constraints))
-      *constraint = {static_cast<Constraint::Relation>(random.below(5)),
+      *constraint = {static_cast<Constraint::Relation>(random.below(6)),
                      random.expression(), random.expression(), "as it is"};
     break;
   case 1: {

@@ -190,8 +190,25 @@ class Shared(Case):
         return x + h[0][:, None], (x * w).sum(1), h * 2
 
 
+class Guarded(Case):
+    """Branches that sizes decided when it was exported, so that it has guards."""
+
+    core = False
+    dims = ({0: BATCH, 1: torch.export.Dim.AUTO}, {0: BATCH, 1: torch.export.Dim.AUTO})
+
+    def inputs(self, b, n):
+        return torch.randn(b, n, 4), torch.randn(b, n - 2, 4)
+
+    def forward(self, x, y):
+        n, m = x.size(1), y.size(1)
+        padded = nn.functional.pad(x, (0, 0, 0, 4 - n % 4)) if n % 4 != 0 else x
+        longer = x * 2 if n > m else y * 2
+        tenths = x + 1 if n // 5 == 1 else x
+        return padded.cumsum(1), longer, tenths, y - 1 if m != 4 else y
+
+
 pt2_cases.CASES = {
-    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared)
+    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared, Guarded)
 }  # fmt: skip
 
 

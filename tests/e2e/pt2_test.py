@@ -97,6 +97,25 @@ def test_steps_of_an_open_size(tmp_path: Path) -> None:
         np.testing.assert_allclose(state, want, rtol=1e-5, atol=1e-6)
 
 
+def test_guards(tmp_path: Path) -> None:
+    """What a program's branches ask of sizes is asked when shapes are bound, and told before."""
+    engine = tmp_path / "m.engine"
+    notes = harness.compile_model(Path(__file__).resolve().parent / "pt2/guarded.pt2", engine).stderr
+    cases = (
+        ((8, 6), "must be at least 1", "x.size()[1] % 4"),
+        ((6, 6), "(x_dim1 = 6) must be at least y_dim1 + 1 = 7", "x.size()[1] > y.size()[1]"),
+        ((3, 2), "(x_dim1 = 3) must be at least 5", "x.size()[1] // 5"),
+        ((9, 4), "(y_dim1 = 4) must not equal 4", "y.size()[1] != 4"),
+    )
+    for (n, m), words, guard in cases:
+        inputs = {"x": np.ones((3, n, 4), np.float32), "y": np.ones((3, m, 4), np.float32)}
+        with pytest.raises(harness.CharoniaError) as failed:
+            harness.run_all_outputs(engine, inputs, tmp_path)
+        message = failed.value.result.stderr
+        assert words in message and guard in message, message
+        assert guard in notes, notes
+
+
 def test_file_of_several_programs(tmp_path: Path) -> None:
     folder = Path(__file__).resolve().parent
     both = tmp_path / "both.pt2"

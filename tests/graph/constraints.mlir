@@ -26,7 +26,7 @@ module attributes {graph.constraints = [{relation = "equal"}]} {}
 
 // -----
 
-// expected-error @below {{graph.constraints[0] needs a relation: equal, divides or at_least}}
+// expected-error @below {{graph.constraints[0] needs a relation: equal, divides, at_least or differs}}
 module attributes {graph.constraints = [{reason = "", relation = "like"}]} {}
 
 // -----

@@ -23,6 +23,7 @@ TEST(CApi, EnumeratorsAreTheSame) {
   EXPECT_EQ(int(CHARONIA_EQUAL), int(Constraint::Relation::Equal));
   EXPECT_EQ(int(CHARONIA_DIVIDES), int(Constraint::Relation::Divides));
   EXPECT_EQ(int(CHARONIA_AT_LEAST), int(Constraint::Relation::AtLeast));
+  EXPECT_EQ(int(CHARONIA_DIFFERS), int(Constraint::Relation::Differs));
   EXPECT_EQ(charonia_dtype_bits(CHARONIA_FLOAT16), 16u);
   EXPECT_EQ(charonia_version(), version());
 }

@@ -83,7 +83,8 @@ typedef enum charonia_memory CHARONIA_ANY_NUMBER {
 typedef enum charonia_relation CHARONIA_ANY_NUMBER {
   CHARONIA_EQUAL = 1,   /* left = right */
   CHARONIA_DIVIDES = 2, /* right is a multiple of left, which is at least 1 */
-  CHARONIA_AT_LEAST = 3 /* left >= right */
+  CHARONIA_AT_LEAST = 3, /* left >= right */
+  CHARONIA_DIFFERS = 4   /* left != right */
 } charonia_relation;
 
 typedef struct charonia_engine charonia_engine;

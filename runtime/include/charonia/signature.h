@@ -153,6 +153,7 @@ struct Constraint {
     Equal = 1,   ///< left == right.
     Divides = 2, ///< right is a multiple of left, which is at least 1.
     AtLeast = 3, ///< left >= right.
+    Differs = 4, ///< left != right.
   };
   Relation relation = Relation::Equal;
   ShapeExpr left, right;

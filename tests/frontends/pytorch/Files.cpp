@@ -118,6 +118,9 @@ std::string charonia::test::node(
 }
 
 std::string ProgramFile::json() const {
+  std::string conditions;
+  for (const std::string &guard : guards)
+    conditions += (conditions.empty() ? "\"" : ", \"") + guard + "\"";
   return R"({"graph_module": {"graph": {"inputs": [)" + inputs +
          R"(], "outputs": [)" + outputs + R"(], "nodes": [)" + nodes +
          R"(], "tensor_values": {)" + tensors + R"(}, "sym_int_values": {)" +
@@ -128,7 +131,8 @@ std::string ProgramFile::json() const {
          "range_constraints": {)" +
          ranges +
          R"(}, "schema_version": {"major": 8, "minor": 20},
-         "torch_version": "2.15.0"})";
+         "guards_code": [)" +
+         conditions + R"(], "torch_version": "2.15.0"})";
 }
 
 std::vector<ZipEntry> ProgramFile::entries() const {

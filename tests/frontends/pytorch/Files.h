@@ -30,6 +30,8 @@ struct ProgramFile {
   /// Parts of the program's text, of JSON.
   std::string inputs, outputs, nodes, tensors, integers;
   std::string inputSpecs, outputSpecs, ranges;
+  /// Texts of Python.
+  std::vector<std::string> guards;
   /// Entries of the weights' configuration, and storages by their file's name.
   std::string weights;
   std::map<std::string, std::string> storages;

@@ -1,0 +1,253 @@
+// What an exported program takes for granted of its inputs' sizes beside their
+// ranges: conditions under which its branches are those of the model.
+#include "frontends/pytorch/GuardText.h"
+#include "frontends/pytorch/ProgramImporter.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using mlir::AffineExpr;
+using Relation = graph::Constraint::Relation;
+using llvm::StringRef;
+
+/// The name that torch gives an input that lies behind these keys.
+static std::string joined(llvm::ArrayRef<std::string> path) {
+  std::string name;
+  for (const std::string &key : path) {
+    name += name.empty() ? "" : "_";
+    for (char c : key)
+      name += llvm::isAlnum(c) ? llvm::toLower(c) : '_';
+  }
+  return name;
+}
+
+/// The input that a source is about; -1 where there is none.
+static int64_t findInput(const Graph &graph, llvm::ArrayRef<InputSpec> specs,
+                         llvm::ArrayRef<std::string> path) {
+  size_t position;
+  bool isFlat = path.size() == 2 && path[0] == "flat_args" &&
+                !StringRef(path[1]).getAsInteger(10, position);
+  std::string whole = joined(path),
+              inner = path.empty() ? "" : joined(path.drop_front());
+  int64_t found = -1;
+  for (auto [i, spec] : llvm::enumerate(specs)) {
+    if (spec.kind != InputSpec::Kind::User &&
+        spec.kind != InputSpec::Kind::Fixed)
+      continue;
+    if (isFlat && position-- == 0)
+      return i;
+    bool isFixed = spec.kind == InputSpec::Kind::Fixed;
+    StringRef name = isFixed ? spec.name : graph.inputs[i].text;
+    // Python's names of arguments have upper case letters; those that go by
+    // "**kwargs" lack its name.
+    if (isFlat || name.empty())
+      continue;
+    if (name.equals_insensitive(whole))
+      return i;
+    if (name.equals_insensitive(inner))
+      found = i;
+  }
+  return found;
+}
+
+namespace {
+/// Reads what guards name of inputs.
+struct SourceReader {
+  const Graph &graph;
+  llvm::ArrayRef<InputSpec> specs;
+  std::function<const TensorMeta *(StringRef)> metaOf;
+  /// Whether one was named that says how a tensor lies in memory.
+  bool namesMemory = false;
+
+  ExpressionPtr read(const GuardSource &source) {
+    // Inputs of engines are no views, and lie in row-major order.
+    bool isOfBase = llvm::is_contained(source.path, "_base");
+    namesMemory |= isOfBase || source.property == "stride" ||
+                   source.property == "storage_offset";
+    if (namesMemory)
+      return {};
+    int64_t position = findInput(graph, specs, source.path);
+    if (position < 0)
+      return {};
+    const Argument &input = graph.inputs[position];
+    if (source.property.empty())
+      return input.kind == Argument::Kind::Integer ||
+                     input.kind == Argument::Kind::Bool
+                 ? makeInteger(input.integer)
+                 : ExpressionPtr();
+    const TensorMeta *meta =
+        input.kind == Argument::Kind::Tensor ? metaOf(input.text) : nullptr;
+    bool exists = meta && source.index && *source.index >= 0 &&
+                  *source.index < int64_t(meta->sizes.size());
+    return exists ? meta->sizes[*source.index] : ExpressionPtr();
+  }
+};
+} // namespace
+
+/// The comparison that holds where the other does not; empty for other heads.
+static StringRef oppositeOf(StringRef head) {
+  return llvm::StringSwitch<StringRef>(head)
+      .Case("Equality", "Unequality")
+      .Case("Unequality", "Equality")
+      .Case("GreaterThan", "StrictLessThan")
+      .Case("StrictLessThan", "GreaterThan")
+      .Case("LessThan", "StrictGreaterThan")
+      .Case("StrictGreaterThan", "LessThan")
+      .Default("");
+}
+
+/// What Python computes of a divisor of 0 is an error: a guard with one does
+/// not hold.
+bool ProgramImporter::assumeDivisors(const ExpressionPtr &guard,
+                                     const std::string &text) {
+  if (!divisors.insert(guard.get()).second)
+    return true;
+  for (const ExpressionPtr &operand : guard->operands)
+    if (!assumeDivisors(operand, text))
+      return false;
+  bool divides = guard->head == "FloorDiv" || guard->head == "PythonMod" ||
+                 guard->head == "IntTrueDiv";
+  if (!divides || guard->operands.size() != 2 ||
+      Sizes::isFloat(*guard->operands[1]))
+    return true;
+  AffineExpr divisor = sizes.convert(guard->operands[1]);
+  if (!divisor)
+    return true; // It is told with the guard.
+  AffineExpr one = mlir::getAffineConstantExpr(1, builder.getContext());
+  Symbols &symbols = builder.getSymbols();
+  return symbols.assumeAtLeast(divisor, one, text) ||
+         symbols.check(Relation::AtLeast, divisor, one, text);
+}
+
+/// a >= b without a division: n floordiv 4 >= 3 where n >= 12.
+static void dropDivision(AffineExpr &a, AffineExpr &b) {
+  auto quotient = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(a);
+  auto least = graph::constantOf(b);
+  if (!quotient || !least || a.getKind() != mlir::AffineExprKind::FloorDiv)
+    return;
+  auto divisor = graph::constantOf(quotient.getRHS());
+  int64_t product;
+  if (!divisor || *divisor < 1 || llvm::MulOverflow(*least, *divisor, product))
+    return;
+  a = quotient.getLHS();
+  b = mlir::getAffineConstantExpr(product, b.getContext());
+}
+
+/// A comparison of two sizes.
+bool ProgramImporter::assumeComparison(const ExpressionPtr &guard,
+                                       const std::string &text) {
+  Symbols &symbols = builder.getSymbols();
+  AffineExpr a = sizes.convert(guard->operands[0]),
+             b = sizes.convert(guard->operands[1]);
+  auto atLeast = [&](AffineExpr x, AffineExpr y) {
+    dropDivision(x, y);
+    // A range that is declared stays as it is: what guards leave of it is
+    // looked at when shapes are bound.
+    return symbols.assumeAtLeast(x, y, text) ||
+           symbols.check(Relation::AtLeast, x, y, text);
+  };
+  auto atMost = [&](AffineExpr x, AffineExpr y) {
+    // x floordiv 4 <= 2 where not x floordiv 4 >= 3
+    AffineExpr more = graph::simplify(y + 1), dividend = x;
+    dropDivision(dividend, more);
+    return dividend == x ? atLeast(y, x)
+                         : atLeast(graph::simplify(more - 1), dividend);
+  };
+  const std::string &head = guard->head;
+  if (head == "GreaterThan")
+    return graph::constantOf(a) ? atMost(b, a) : atLeast(a, b);
+  if (head == "LessThan")
+    return graph::constantOf(a) ? atLeast(b, a) : atMost(a, b);
+  if (head == "StrictGreaterThan")
+    return graph::constantOf(a) ? atMost(b, graph::simplify(a - 1))
+                                : atLeast(a, graph::simplify(b + 1));
+  if (head == "StrictLessThan")
+    return graph::constantOf(a) ? atLeast(b, graph::simplify(a + 1))
+                                : atMost(a, graph::simplify(b - 1));
+  if (head == "Unequality")
+    return symbols.assumeDifferent(a, b, text) ||
+           symbols.check(Relation::Differs, a, b, text);
+  // A quotient that is one number lies between two.
+  AffineExpr dividend = a, least = b;
+  dropDivision(dividend, least);
+  return dividend == a ? symbols.assumeEqual(a, b, "says") ||
+                             symbols.check(Relation::Equal, a, b, text)
+                       : atLeast(a, b) && atMost(a, b);
+}
+
+bool ProgramImporter::assumeGuard(const ExpressionPtr &guard,
+                                  const std::string &text) {
+  StringRef head = guard->head;
+  const auto &operands = guard->operands;
+  if (head == "And")
+    return llvm::all_of(operands, [&](const ExpressionPtr &operand) {
+      return assumeGuard(operand, text);
+    });
+  if (!assumeDivisors(guard, text))
+    return false;
+  if (auto holds = sizes.decide(guard))
+    return *holds;
+  if (head == "Not" && operands.size() == 1)
+    if (StringRef opposite = oppositeOf(operands[0]->head); !opposite.empty()) {
+      auto other = std::make_shared<Expression>(*operands[0]);
+      other->head = opposite.str();
+      return assumeGuard(other, text);
+    }
+  bool isOfSizes =
+      !oppositeOf(head).empty() &&
+      llvm::all_of(operands, [&](const ExpressionPtr &operand) {
+        return !Sizes::isFloat(*operand) && bool(sizes.convert(operand));
+      });
+  if (isOfSizes)
+    return assumeComparison(guard, text);
+  AffineExpr holds = sizes.truth(guard);
+  AffineExpr one = mlir::getAffineConstantExpr(1, builder.getContext());
+  return holds && builder.getSymbols().assumeAtLeast(holds, one, text);
+}
+
+void ProgramImporter::assumeGuards() {
+  SourceReader reader{graph, program.inputs,
+                      [&](StringRef name) { return metaOf(name); }};
+  GuardParser parser(
+      [&](const GuardSource &source) { return reader.read(source); });
+  // Expressions of guards are gone behind it.
+  Sizes::Scope scope(sizes);
+  std::string ofMemory;
+  for (const std::string &guard : program.guards) {
+    reader.namesMemory = false;
+    std::string problem, text = guardToString(guard);
+    ExpressionPtr condition = parser.parse(guard, problem);
+    if (!condition) {
+      builder.fail("the program's guard '" + text + "' cannot be read: it " +
+                       problem,
+                   "export the program again");
+      return;
+    }
+    if (reader.namesMemory) {
+      ofMemory = ofMemory.empty() ? text : ofMemory;
+      continue;
+    }
+    builder.getSymbols().setAsker("guard '" + text + "' of the program");
+    if (assumeGuard(condition, "as the program was exported"))
+      continue;
+    std::string why = builder.getSymbols().refusal();
+    bool isNever = sizes.decide(condition) == false;
+    builder.fail("the program's guard '" + text + "' " +
+                     (isNever       ? "holds for none of the sizes"
+                      : why.empty() ? "cannot be computed from sizes"
+                                    : "does not hold: " + why),
+                 "give sizes that decide it with --shape, or export the "
+                 "program with inputs of sizes like those that it is for");
+    return;
+  }
+  builder.getSymbols().setAsker("");
+  divisors.clear();
+  if (!ofMemory.empty())
+    builder.add(Diagnostic::Severity::Note,
+                "the program has guards on how its example inputs lie in "
+                "memory, which are not checked: an engine's are in row-major "
+                "order ('" +
+                    ofMemory + "')");
+}
