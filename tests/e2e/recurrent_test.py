@@ -80,6 +80,32 @@ CASES = {
     "rnn": dict(op="RNN", hidden=1, features=4, direction="reverse", lengths=True),
 }
 
+# Lists of parameters have an entry for each function that takes one.
+PARAMETERS = {"Affine": (0.6, 0.1), "LeakyRelu": (0.2,), "ThresholdedRelu": (0.3,), "ScaledTanh": (0.9, 0.7), "HardSigmoid": (0.3, 0.6),
+              "Elu": (0.7,), "Softsign": (), "Softplus": (), "Relu": ()}  # fmt: skip
+
+
+def with_parameters(*functions):
+    alpha = [p[0] for f in functions if (p := PARAMETERS[f])]
+    beta = [p[1] for f in functions if len(p := PARAMETERS[f]) == 2]
+    lists = {"activation_alpha": alpha, "activation_beta": beta}
+    return {"activations": functions} | {name: values for name, values in lists.items() if values}
+
+
+CASES |= {f"rnn of {f}": dict(op="RNN", hidden=4, features=3, **with_parameters(f)) for f in PARAMETERS}
+CASES |= {
+    "gru of parameters": dict(op="GRU", hidden=5, features=4, **with_parameters("HardSigmoid", "ScaledTanh")),
+    "lstm of parameters, both ways": dict(op="LSTM", hidden=6, features=4, direction="bidirectional",
+        **with_parameters("HardSigmoid", "ScaledTanh", "Softsign", "HardSigmoid", "Softsign", "ScaledTanh")),
+    "gru of defaults": dict(op="GRU", hidden=5, features=4, activations=["HardSigmoid", "LeakyRelu"]),
+}  # fmt: skip
+
+
+def test_parameters_that_have_no_default(tmp_path):
+    Layer("RNN", 4, 3, activations=["Affine"], activation_alpha=[0.5]).save(tmp_path / "m.onnx")
+    with pytest.raises(harness.CharoniaError, match="activation 'affine' has no entry in 'activation_beta'"):
+        harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_open_length(tmp_path, name):

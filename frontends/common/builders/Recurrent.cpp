@@ -1,5 +1,7 @@
 #include "frontends/common/builders/Recurrent.h"
 #include "frontends/common/RepeatedSteps.h"
+#include "frontends/common/builders/Activation.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -13,16 +15,20 @@ int64_t charonia::frontend::gatesOf(RecurrentCell cell) {
 int64_t charonia::frontend::activationsOf(RecurrentCell cell) {
   return cell == RecurrentCell::Rnn ? 1 : cell == RecurrentCell::Gru ? 2 : 3;
 }
-SmallVector<std::string>
+SmallVector<RecurrentActivation>
 charonia::frontend::defaultActivations(RecurrentCell cell) {
-  SmallVector<std::string> names(activationsOf(cell), "tanh");
+  SmallVector<RecurrentActivation> list(activationsOf(cell), {"tanh"});
   if (cell != RecurrentCell::Rnn)
-    names[0] = "sigmoid";
-  return names;
+    list[0].name = "sigmoid";
+  return list;
 }
-bool charonia::frontend::isRecurrentActivation(llvm::StringRef name) {
-  return llvm::is_contained(
-      {"sigmoid", "tanh", "relu", "hardsigmoid", "softsign"}, name);
+std::optional<unsigned>
+charonia::frontend::recurrentParameters(llvm::StringRef name) {
+  return llvm::StringSwitch<std::optional<unsigned>>(name)
+      .Cases({"sigmoid", "tanh", "relu", "softsign", "softplus"}, 0)
+      .Cases({"leakyrelu", "thresholdedrelu", "elu"}, 1)
+      .Cases({"affine", "scaledtanh", "hardsigmoid"}, 2)
+      .Default(std::nullopt);
 }
 
 static bool isWrittenOut(mlir::AffineExpr steps) {
@@ -126,20 +132,38 @@ Value Recurrence::gates(Value v, int64_t first, int64_t count) {
            : Value();
 }
 
-Value Recurrence::activate(unsigned which, Value x, bool clipped) {
-  if (l.clip > 0 && clipped)
-    x = e.min(e.max(x, number(-l.clip)), number(l.clip));
-  llvm::StringRef name = d.activations[which];
+static Value apply(const RecurrentActivation &function, Value x, Emitter &e) {
+  const auto &[given, alpha, beta] = function;
+  llvm::StringRef name = given;
+  auto number = [&](double value) { return e.scalar(value, elementOf(x)); };
   if (name == "sigmoid")
     return e.op<graph::SigmoidOp>({x});
   if (name == "tanh")
     return e.op<graph::TanhOp>({x});
   if (name == "relu")
-    return e.max(x, number(0));
+    return buildRelu(x, e);
+  if (name == "softsign")
+    return buildSoftsign(x, e);
+  if (name == "softplus")
+    return buildSoftplus(x, e);
+  if (name == "leakyrelu")
+    return buildLeakyRelu(x, alpha, e);
+  if (name == "elu")
+    return buildElu(x, alpha, e);
   if (name == "hardsigmoid")
-    return e.min(e.max(e.add(e.mul(x, number(0.2)), number(0.5)), number(0)),
-                 number(1));
-  return e.div(x, e.add(number(1), e.op<graph::AbsOp>({x}))); // softsign
+    return buildHardSigmoid(x, alpha, beta, e);
+  if (name == "thresholdedrelu")
+    return e.select(e.compare(graph::Predicate::gt, x, number(alpha)), x,
+                    number(0));
+  if (name == "scaledtanh")
+    return e.mul(e.op<graph::TanhOp>({e.mul(x, number(beta))}), number(alpha));
+  return e.add(e.mul(x, number(alpha)), number(beta)); // affine
+}
+
+Value Recurrence::activate(unsigned which, Value x, bool clipped) {
+  if (l.clip > 0 && clipped)
+    x = e.min(e.max(x, number(-l.clip)), number(l.clip));
+  return apply(d.activations[which], x, e);
 }
 
 Recurrence::State Recurrence::stepRnn(Value input, const State &before) {

@@ -13,6 +13,13 @@ enum class RecurrentCell {
   Lstm, ///< Input, output, forget, cell.
 };
 
+/// An activation function, in lower case, and its parameters, for those that
+/// have such.
+struct RecurrentActivation {
+  std::string name;
+  double alpha = 0, beta = 0;
+};
+
 /// One direction of a layer. The gates of weights and biases follow each other
 /// in the order that RecurrentLayer::order says. The layer's shapes are checked
 /// by its importer, but for those of `hidden` and `cell`.
@@ -28,8 +35,8 @@ struct RecurrentDirection {
   mlir::Value projection;
   /// [3 * hidden] of input, output and forget gate; may be null.
   mlir::Value peepholes;
-  /// Of gates, then of what is stored, in lower case.
-  llvm::SmallVector<std::string> activations;
+  /// Of gates, then of what is stored.
+  llvm::SmallVector<RecurrentActivation> activations;
 };
 
 struct RecurrentLayer {
@@ -58,8 +65,9 @@ struct RecurrentStates {
 int64_t gatesOf(RecurrentCell cell);
 int64_t activationsOf(RecurrentCell cell);
 /// Activations where none are given.
-llvm::SmallVector<std::string> defaultActivations(RecurrentCell cell);
-bool isRecurrentActivation(llvm::StringRef name);
+llvm::SmallVector<RecurrentActivation> defaultActivations(RecurrentCell cell);
+/// How many parameters an activation has; none for names that are no such.
+std::optional<unsigned> recurrentParameters(llvm::StringRef name);
 /// Fails for a length that no layer has, or where the steps of so many
 /// directions are too many to be written out for a whole model.
 llvm::LogicalResult checkSteps(mlir::AffineExpr steps, int64_t directions,

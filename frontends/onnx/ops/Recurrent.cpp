@@ -1,6 +1,7 @@
 // Recurrent layers.
 #include "frontends/common/builders/Recurrent.h"
 #include "frontends/onnx/Registry.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -24,7 +25,10 @@ public:
 private:
   llvm::LogicalResult readShapes();
   llvm::LogicalResult checkOperands();
-  llvm::FailureOr<SmallVector<std::string>> readActivations(int64_t direction);
+  /// Those of all directions.
+  llvm::FailureOr<SmallVector<RecurrentActivation>> readActivations();
+  llvm::LogicalResult
+  readParameters(llvm::MutableArrayRef<RecurrentActivation> list);
   llvm::FailureOr<RecurrentDirection> readDirection(int64_t i);
   /// Entry `i` of the first dimension, which goes.
   Value entry(Value v, int64_t i);
@@ -52,29 +56,63 @@ Value Reader::part(Value v, int64_t start, int64_t count) {
   return v ? e.slice(v, {e.number(start)}, {1}, {e.number(count)}) : Value();
 }
 
-llvm::FailureOr<SmallVector<std::string>>
-Reader::readActivations(int64_t direction) {
-  SmallVector<std::string> names = defaultActivations(layer.cell);
-  int64_t functions = names.size();
+/// A parameter where the node gives none: of HardSigmoid, LeakyRelu and Elu
+/// that of the operator. Of the others ONNX's text (which knows no operator for
+/// two of them) and ONNX Runtime say different things.
+static std::optional<double> defaultParameter(llvm::StringRef name,
+                                              bool isAlpha) {
+  return llvm::StringSwitch<std::optional<double>>(name)
+      .Case("hardsigmoid", isAlpha ? 0.2 : 0.5)
+      .Case("leakyrelu", 0.01)
+      .Case("elu", 1.0)
+      .Default(std::nullopt);
+}
+
+/// Each list has the parameters of those functions that take one, in order.
+llvm::LogicalResult
+Reader::readParameters(llvm::MutableArrayRef<RecurrentActivation> list) {
+  for (bool isAlpha : {true, false}) {
+    const char *attribute = isAlpha ? "activation_alpha" : "activation_beta";
+    SmallVector<double> given = n.numbersOf(attribute);
+    size_t next = 0;
+    for (RecurrentActivation &function : list) {
+      if (*recurrentParameters(function.name) < (isAlpha ? 1u : 2u))
+        continue;
+      std::optional<double> value =
+          next < given.size() ? given[next++]
+                              : defaultParameter(function.name, isAlpha);
+      if (!value)
+        return e.fail("activation '" + function.name + "' has no entry in '" +
+                          attribute + "'",
+                      "state all parameters: runtimes have different defaults");
+      (isAlpha ? function.alpha : function.beta) = *value;
+    }
+  }
+  return llvm::success();
+}
+
+llvm::FailureOr<SmallVector<RecurrentActivation>> Reader::readActivations() {
+  SmallVector<RecurrentActivation> all, cell = defaultActivations(layer.cell);
+  int64_t functions = cell.size();
+  for (int64_t i = 0; i < directions; ++i)
+    all.append(cell);
   const ::onnx::AttributeProto *given = n.find("activations");
   if (!given || !given->strings_size())
-    return names;
+    return all;
   // The schema's default for RNN is that of two directions.
   if (given->strings_size() < functions * directions)
     return e.fail("attribute 'activations' has " +
                   Twine(given->strings_size()) + " entries, but needs " +
                   Twine(functions * directions));
-  for (int64_t i = 0; i < functions; ++i) {
-    names[i] =
-        llvm::StringRef(given->strings(direction * functions + i)).lower();
-    if (!isRecurrentActivation(names[i]))
-      return e.fail("activation '" + names[i] + "' is not supported",
-                    "use Sigmoid, Tanh, Relu, HardSigmoid or Softsign");
+  for (auto [i, function] : llvm::enumerate(all)) {
+    function.name = llvm::StringRef(given->strings(i)).lower();
+    if (!recurrentParameters(function.name))
+      return e.fail("activation '" + function.name + "' is not supported",
+                    "use one of those that ONNX names");
   }
-  if (n.hasAttribute("activation_alpha") || n.hasAttribute("activation_beta"))
-    return e.fail("parameters of activations are not supported",
-                  "use activations without parameters");
-  return names;
+  if (failed(readParameters(all)))
+    return llvm::failure();
+  return all;
 }
 
 llvm::LogicalResult Reader::readShapes() {
@@ -140,11 +178,13 @@ Value Reader::initial(unsigned operand, int64_t direction) {
 }
 
 llvm::FailureOr<RecurrentDirection> Reader::readDirection(int64_t i) {
-  auto names = readActivations(i);
-  if (failed(names))
+  auto functions = readActivations();
+  if (failed(functions))
     return llvm::failure();
   RecurrentDirection d;
-  d.activations = *names;
+  int64_t each = activationsOf(layer.cell);
+  auto own = llvm::ArrayRef(*functions).slice(i * each, each);
+  d.activations.assign(own.begin(), own.end());
   d.isBackward = i == 1 || n.text("direction", "forward") == "reverse";
   d.input = entry(n.input(1), i);
   d.recurrent = entry(n.input(2), i);

@@ -23,9 +23,10 @@ struct CellForm {
       layer.order = {0};
     return layer;
   }
-  SmallVector<std::string> activations() const {
-    return cell == RecurrentCell::Rnn ? SmallVector<std::string>{activation}
-                                      : defaultActivations(cell);
+  SmallVector<RecurrentActivation> activations() const {
+    return cell == RecurrentCell::Rnn
+               ? SmallVector<RecurrentActivation>{{activation}}
+               : defaultActivations(cell);
   }
 };
 
