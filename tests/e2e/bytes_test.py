@@ -110,6 +110,25 @@ def test_convolutions(tmp_path, target, left, right, point, groups):
     np.testing.assert_array_equal(got, want.astype(np.int32))
 
 
+@pytest.mark.parametrize("pad", ["VALID", "SAME_UPPER", "SAME_LOWER"])
+def test_padding_of_open_images(tmp_path, target, pad):
+    """As many elements as the image, of any size, needs, which have the distance 0 from the zero point."""
+    rng = np.random.default_rng(9)
+    weights = {"b": extremes(rng, (3, 2, 3, 2), I8), "p": np.array(77, U8)}
+    for height, width in ((9, 7), (8, 12)):
+        a = extremes(rng, (1, 2, height, width), U8)
+        got = run(tmp_path, "ConvInteger", {"a": a}, weights, target, (2, 3), auto_pad=pad, strides=[2, 1])
+        wide = a.astype(np.int64) - 77
+        if pad != "VALID":
+            rows = max((-(-height // 2) - 1) * 2 + 3 - height, 0)
+            upper = pad == "SAME_UPPER"
+            ends = [(n // 2, n - n // 2) if upper else (n - n // 2, n // 2) for n in (rows, 1)]
+            wide = np.pad(wide, ((0, 0), (0, 0), *ends))
+        windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 2), (2, 3))[:, :, ::2]
+        want = np.einsum("nchwij,ocij->nohw", windows, weights["b"].astype(np.int64))
+        np.testing.assert_array_equal(got, want.astype(np.int32))
+
+
 def archs(tmp_path, op, feeds, weights, target):
     run(tmp_path, op, feeds, weights, target)
     result = harness.invoke("inspect", tmp_path / "m.engine", "--json")

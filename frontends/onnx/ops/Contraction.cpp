@@ -176,19 +176,21 @@ static llvm::LogicalResult fusedConv(Node &n, Emitter &e) {
 /// Padding is applied after the zero point is taken off, so that it reads as
 /// zero.
 static llvm::LogicalResult convInteger(Node &n, Emitter &e) {
-  if (n.text("auto_pad", "NOTSET") != "NOTSET" &&
-      !llvm::cast<mlir::RankedTensorType>(n.input(0).getType())
-           .hasStaticShape())
-    return e.fail("auto_pad needs sizes that are known",
-                  "fix them with --shape");
-  auto window = readConvWindow(n, e);
-  if (failed(window))
+  int64_t rank = rankOf(n.input(0));
+  if (failed(n.needsRank(0, 3, 5)) || failed(n.needsRank(1, rank, rank)))
+    return llvm::failure();
+  auto kernel = kernelOf(n.input(1), e);
+  if (failed(kernel))
     return llvm::failure();
   auto [input, filter] =
       convOperands(e, {n.input(0), n.input(2), 1}, {n.input(1), n.input(3), 0});
   if (!input || !filter)
     return llvm::failure();
-  return n.yield(buildConv(*window, input, filter, n.integer("group", 1), e));
+  auto window = readWindow(n, e, *kernel, 0, input);
+  if (failed(window))
+    return llvm::failure();
+  return n.yield(
+      buildConv(*window, window->input, filter, n.integer("group", 1), e));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::contractionRows() {
