@@ -318,7 +318,8 @@ bool Symbols::check(Relation relation, AffineExpr a, AffineExpr b,
         relation == Relation::Equal ? Relation::Differs : Relation::Equal;
   if (relation != Relation::Divides && facts.isProved(opposite))
     return refuse("");
-  return record(relation, constraint.left, constraint.right, why);
+  return record(relation, constraint.left, constraint.right,
+                asker.empty() ? why : why + " (" + asker + ")");
 }
 
 // Equations: one symbol in them becomes an expression of the others.
