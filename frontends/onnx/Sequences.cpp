@@ -115,7 +115,11 @@ static LogicalResult splitTensor(const NodeProto &node, Value x, Value split,
   auto parts = partSizes(split, graph::getShape(x)[*axis], e);
   if (failed(parts) || failed(e.writeOut(static_cast<int64_t>(parts->size()))))
     return llvm::failure();
-  bool drops = !split && !integer(node, "keepdims", 1);
+  // The text of ONNX says that keepdims counts for nothing where sizes are
+  // given; ONNX Runtime, and PyTorch's exporter that relies on it, drop the
+  // axis where all parts are of one size, 1.
+  bool drops = rankOf(split) == 0 && !integer(node, "keepdims", 1) &&
+               llvm::all_of(*parts, [&](AffineExpr size) { return size == 1; });
   AffineExpr start = e.number(0);
   for (AffineExpr size : *parts) {
     Value part = sliceAlong(x, *axis, {start, size}, e);
@@ -155,7 +159,7 @@ static Value splitSingly(const NodeProto &node, Value x, Value split,
     if (i != *axis)
       order.push_back(i);
   Value parts = e.transpose(x, order);
-  if (!parts || (!split && !integer(node, "keepdims", 1)))
+  if (!parts || !integer(node, "keepdims", 1))
     return parts;
   Exprs dims = graph::getShape(parts);
   dims.insert(dims.begin() + 1 + *axis, e.number(1));

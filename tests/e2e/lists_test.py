@@ -45,6 +45,11 @@ SEQUENCES = {
     "split-open": """(float[4, n] x) => (float[4] z, int64 l, float[4, n] w) <int64 last = {-1}> {
         s = SplitToSequence <axis = 1, keepdims = 0> (x) z = SequenceAt (s, last) l = SequenceLength (s)
         t = SplitToSequence <axis = 1> (x) w = ConcatFromSequence <axis = 1> (t) }""",
+    "split-by-one": """(float[4, n] x) => (float[4] z, float[n] w, float[1, n] v, float[1, n] u) <int64 k = {1}, int64 last = {-1}, int64[4] ones = {1, 1, 1, 1}> {
+        s = SplitToSequence <axis = 1, keepdims = 0> (x, k) z = SequenceAt (s, last)
+        t = SplitToSequence <keepdims = 0> (x, k) w = SequenceAt (t, last)
+        q = SplitToSequence <keepdims = 0> (x, ones) v = SequenceAt (q, last)
+        r = SplitToSequence <keepdims = 1> (x, k) u = SequenceAt (r, last) }""",
     "loop": """(float[n] x) => (float[n] z) <int64 two = {2}, int64 last = {-1}, bool go = {1}> {
         s = SequenceConstruct (x)
         r = Loop (two, go, s) <body = b (int64 k, bool d, seq(float[n]) t) => (bool e, seq(float[n]) u) {
