@@ -302,12 +302,20 @@ public:
     open.most = *most;
     open.first = loop.condition;
     open.dataRemedy = dataRemedy;
-    for (const Binding &state : loop.carried) {
+    for (const Binding &state : loop.carried)
       if (!state.stacked.empty() || state.growsAs)
         return false;
-      open.states.push_back(state.value);
+    findLists();
+    llvm::BitVector kept = keptBy(*loop.body, loop.carried.size());
+    for (auto [i, state] : llvm::enumerate(loop.carried)) {
+      places.push_back(open.states.size());
+      if (isList[i])
+        llvm::append_range(open.states, *state.sequence);
+      else
+        open.states.push_back(state.value);
+      open.kept.resize(open.states.size(), kept[i]);
     }
-    open.kept = keptBy(*loop.body, loop.carried.size());
+    places.push_back(open.states.size());
     open.take = [this](AffineExpr number, llvm::ArrayRef<Value> states,
                        const OpenLoop::Wanted *wanted) {
       return wanted ? look(number, states, *wanted) : take(number, states);
@@ -335,7 +343,9 @@ public:
     auto *next = left->outputs.begin() + loop.outputs;
     for (size_t i = 0; i < states; ++i) {
       results[i] = loop.carried[i];
-      results[i].value = left->states[i];
+      setState(results[i], i, left->states);
+      if (isList[i])
+        continue;
       results[i].stacked.assign(next, next + added[i]);
       next += added[i];
     }
@@ -343,12 +353,63 @@ public:
   }
 
 private:
+  /// Which states are lists that a step leaves as long as they are, as it shows
+  /// in the first one: their tensors are states of their own.
+  void findLists() {
+    isList.assign(loop.carried.size(), false);
+    if (llvm::none_of(loop.carried, [](const Binding &state) {
+          return state.sequence && !state.sequence->empty();
+        }))
+      return;
+    Nodes nodes = loop.body->node();
+    size_t before = importer.diagnostics.size();
+    auto *reported = importer.lastReported;
+    std::vector<Binding> after;
+    Value first = e.scalar(int64_t(0), e.getBuilder().getI64Type());
+    bool ok = succeeded(
+        importer.importStep(*loop.body, nodes, loop.argumentsOf(first, e),
+                            outputsOf(*loop.body), around, frame, after));
+    importer.diagnostics.resize(before);
+    importer.lastReported = reported;
+    e.begin(importer.locate(frame));
+    for (size_t i = 0; ok && i < loop.carried.size(); ++i) {
+      const auto &list = loop.carried[i].sequence,
+                 &next = after[1 + i].sequence;
+      isList[i] = list && !list->empty() && next &&
+                  next->size() == list->size() && after[1 + i].stacked.empty();
+    }
+  }
+
+  /// Gives a state of the body what it is of all states.
+  void setState(Binding &state, size_t i, llvm::ArrayRef<Value> states) {
+    if (isList[i])
+      llvm::copy(states.slice(places[i], places[i + 1] - places[i]),
+                 state.sequence->begin());
+    else
+      state.value = states[places[i]];
+  }
+  /// Adds what a state of the body is behind a step.
+  LogicalResult getState(const Binding &state, size_t i,
+                         llvm::MutableArrayRef<Value> states) {
+    if (!isList[i]) {
+      states[places[i]] = state.value;
+      return llvm::success();
+    }
+    if (!state.sequence || !state.stacked.empty() ||
+        state.sequence->size() != places[i + 1] - places[i])
+      return e.fail("a sequence that the first step leaves as long as it is "
+                    "gets another length in others",
+                    "export the model without sequences in the loop");
+    llvm::copy(*state.sequence, states.begin() + places[i]);
+    return llvm::success();
+  }
+
   std::vector<Binding> argumentsOf(AffineExpr number,
                                    llvm::ArrayRef<Value> states) {
     Loop now = loop;
     for (auto [i, state] : llvm::enumerate(now.carried)) {
-      state.value = states[i];
-      if (state.sequence)
+      setState(state, i, states);
+      if (state.sequence && !isList[i])
         state.growsAs = i;
     }
     return now.argumentsOf(e.size(number, e.getBuilder().getI64Type()), e);
@@ -359,8 +420,12 @@ private:
                                      llvm::ArrayRef<Value> states,
                                      const OpenLoop::Wanted &wanted) {
     std::vector<std::string> roots = {loop.body->output(0).name()};
-    for (unsigned i : wanted.set_bits())
-      roots.push_back(loop.body->output(1 + static_cast<int>(i)).name());
+    llvm::SmallVector<size_t> asked;
+    for (size_t i = 0; i < loop.carried.size(); ++i)
+      if (wanted.find_first_in(places[i], places[i + 1]) >= 0) {
+        asked.push_back(i);
+        roots.push_back(loop.body->output(1 + static_cast<int>(i)).name());
+      }
     Nodes nodes = loop.body->node();
     size_t before = importer.diagnostics.size();
     auto *reported = importer.lastReported;
@@ -376,8 +441,9 @@ private:
     OpenLoop::Step step;
     step.condition = outputs[0].value;
     step.states.resize(states.size());
-    for (auto [i, state] : llvm::enumerate(wanted.set_bits()))
-      step.states[state] = outputs[1 + i].value;
+    for (auto [i, state] : llvm::enumerate(asked))
+      if (failed(getState(outputs[1 + i], state, step.states)))
+        return std::nullopt;
     return step;
   }
 
@@ -391,16 +457,17 @@ private:
     e.begin(importer.locate(frame));
     std::vector<Value> stacked;
     auto behind = llvm::ArrayRef(outputs).drop_front(1);
-    if (failed(tensorsOf(behind.drop_front(states.size()), stacked, e)))
+    size_t own = loop.carried.size();
+    if (failed(tensorsOf(behind.drop_front(own), stacked, e)))
       return std::nullopt;
     OpenLoop::Step step;
     step.condition = outputs[0].value;
     step.outputs.assign(stacked.begin(), stacked.end());
-    for (size_t i = 0; i < states.size(); ++i) {
-      step.states.push_back(behind[i].value);
-      if (failed(readSequence(i, behind[i], step.outputs)))
+    step.states.resize(states.size());
+    for (size_t i = 0; i < own; ++i)
+      if (failed(getState(behind[i], i, step.states)) ||
+          (!isList[i] && failed(readSequence(i, behind[i], step.outputs))))
         return std::nullopt;
-    }
     return step;
   }
 
@@ -416,10 +483,11 @@ private:
     llvm::ArrayRef<Value> list(*after.sequence), kept(*before);
     if (after.growsAs != i || list.size() < kept.size() ||
         list.take_front(kept.size()) != kept)
-      return e.fail("a step makes another sequence of one, which is not "
-                    "supported where the number of steps is open",
-                    "let each step add to the end of it, or fix sizes with "
-                    "--shape");
+      return e.fail("a step makes another sequence of one, neither as long nor "
+                    "with more at its end, which is not supported where the "
+                    "number of steps is open",
+                    "let each step add to the end of it, or leave it as long "
+                    "as it is, or fix sizes with --shape");
     added[i] = list.size() - kept.size();
     outputs.append(list.begin() + kept.size(), list.end());
     return llvm::success();
@@ -432,8 +500,12 @@ private:
   const Frame &frame;
   OpenLoop open;
   std::optional<LoopBuilder> builder;
-  /// By state: tensors that each step adds to a sequence.
+  /// By state of the body: tensors that each step adds to a sequence.
   std::vector<size_t> added;
+  /// The same: whether it is a list whose length stays, and where its tensors,
+  /// or the one that it is, begin among all states; at the end their number.
+  std::vector<bool> isList;
+  std::vector<size_t> places;
 };
 
 LogicalResult GraphImporter::importLoop(NodeProto &node,

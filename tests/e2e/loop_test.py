@@ -194,6 +194,29 @@ def test_sequences_that_trade_places_are_refused(tmp_path):
         check(tmp_path, outer, [("h", 3), ("a", 3, "t")], ["y", "z"], NUMBERS)
 
 
+@pytest.mark.parametrize("name", ["set", "new", "rolled", "traded"])
+def test_lists_of_states(tmp_path, name):
+    """A list that is as long behind a step: each of its tensors is a state. As stacked cells are written."""
+    sequence = onnx.helper.make_tensor_sequence_value_info
+    reads = [node("SequenceAt", ["l", "zero"], ["p"]), node("SequenceAt", ["l", "one"], ["q"]), row("a", 1, "i", "x"),
+             node("Add", ["p", "x"], ["px"]), node("Tanh", ["px"], ["u"]), node("Sub", ["q", "u"], ["v"])]  # fmt: skip
+    writes = {
+        "set": [node("SequenceErase", ["l", "zero"], ["l1"]), node("SequenceInsert", ["l1", "u", "zero"], ["l2"]),
+                node("SequenceErase", ["l2", "one"], ["l3"]), node("SequenceInsert", ["l3", "v"], ["next_l"])],
+        "new": [node("SequenceConstruct", ["u", "v"], ["next_l"])],
+        "rolled": [node("SequenceInsert", ["l", "v"], ["l1"]), node("SequenceErase", ["l1", "zero"], ["next_l"])],
+        "traded": [node("SequenceConstruct", ["v", "p"], ["next_l"])],
+    }  # fmt: skip
+    lists = [(sequence("l", TensorProto.FLOAT, None), sequence("next_l", TensorProto.FLOAT, None), "list")]
+    kept = (sequence("k", TensorProto.FLOAT, None), sequence("next_k", TensorProto.FLOAT, None), "none")
+    adds = node("SequenceInsert", ["k", "v"], ["next_k"])
+    steps = loop([*reads, *writes[name], adds], [*lists, kept], [("u", 3)])
+    outer = [*extent("a", "one", "n"), node("Neg", ["h"], ["g"]), node("SequenceConstruct", ["h", "g"], ["list"]), node("SequenceEmpty", [], ["none"]),
+             steps(["all", "grown", "us"]), node("SequenceAt", ["all", "zero"], ["y"]), node("SequenceAt", ["all", "one"], ["z"]),
+             node("ConcatFromSequence", ["grown"], ["vs"], axis=0, new_axis=1)]  # fmt: skip
+    check(tmp_path, outer, [("h", 3), ("a", 3, "t")], ["y", "z", "us", "vs"], NUMBERS)
+
+
 def test_memory_that_steps_write(tmp_path):
     """`out[i] = ...`, and the step's number as data."""
     nodes = [node("Cast", ["i"], ["f"], to=TensorProto.FLOAT), row("a", 0, "i", "x"), node("Mul", ["x", "f"], ["v"]),
