@@ -140,6 +140,31 @@ bool ModelImporter::isAsInferred(mlir::Value value,
   return !type || !contradiction(declared, type, emitter);
 }
 
+/// Whether a graph, or one inside of it, drops the axis of parts of a size that
+/// is given, which onnx.shape_inference keeps.
+static bool dropsAxes(const ::onnx::GraphProto &graph) {
+  return llvm::any_of(graph.node(), [](const ::onnx::NodeProto &node) {
+    bool isSplit = node.op_type() == "SplitToSequence" &&
+                   node.domain().empty() && node.input_size() > 1 &&
+                   !node.input(1).empty();
+    return llvm::any_of(node.attribute(), [&](const auto &attribute) {
+      return (isSplit && attribute.name() == "keepdims" &&
+              attribute.i() == 0) ||
+             (attribute.has_g() && dropsAxes(attribute.g()));
+    });
+  });
+}
+
+/// Whether a value is as declared but for that axis.
+static bool lacksDroppedAxis(mlir::Value value,
+                             const ::onnx::TypeProto &declared,
+                             Emitter &emitter) {
+  ::onnx::TypeProto element = declared;
+  element.mutable_tensor_type()->clear_shape();
+  return !contradiction(element, value.getType(), emitter) &&
+         declared.tensor_type().shape().dim_size() == rankOf(value) + 1;
+}
+
 void ModelImporter::finish(Scope &scope) {
   std::vector<Output> outputs;
   for (const auto &output : model.graph().output()) {
@@ -165,6 +190,13 @@ void ModelImporter::finish(Scope &scope) {
                   "output '" + printable(output.name()) + "' " + wrong.text +
                       ": onnx.shape_inference counts a window of a pool that "
                       "would begin outside");
+    else if (wrong && dropsAxes(model.graph()) &&
+             lacksDroppedAxis(binding->value, output.type(),
+                              builder.getEmitter()))
+      builder.add(Diagnostic::Severity::Warning,
+                  "output '" + printable(output.name()) + "' " + wrong.text +
+                      ": onnx.shape_inference keeps the axis that "
+                      "SplitToSequence drops here, as in ONNX Runtime");
     else if (wrong)
       fail("output '" + printable(output.name()) + "' " + wrong.text,
            "the file contradicts itself: run onnx.shape_inference on it, or "

@@ -74,6 +74,14 @@ def test_sequences(tmp_path, name):
         np.testing.assert_array_equal(got, want)
 
 
+def test_axis_that_shape_inference_keeps(tmp_path):
+    """As PyTorch's exporter writes `x.unbind(1)`: outputs are declared by onnx's inference."""
+    model = build("""(float[b, n, 3] x) => (float[p, q, r] z) <int64 k = {1}, int64 at = {0}> {
+        s = SplitToSequence <axis = 1, keepdims = 0> (x, k) y = SequenceAt (s, at) z = Neg (y) }""")
+    x = np.random.default_rng(1).standard_normal((2, 5, 3)).astype(np.float32)
+    np.testing.assert_array_equal(run(model, {"x": x}, ["z"], tmp_path)[0], -x[:, 0])
+
+
 REFUSED = {
     "place-by-data": ("""(float[n] x, float[m] y, int64 i) => (float[k] z) { s = SequenceConstruct (x, y) z = SequenceAt (s, i) }""",
         "a place in a sequence is not supported unless it follows from constants"),
