@@ -213,8 +213,9 @@ LogicalResult GraphImporter::importIf(NodeProto &node,
   condition = emitter.reshape(condition, {});
   for (auto [result, other] : llvm::zip(results, otherwise)) {
     if (!result.value || !other.value)
-      return emitter.fail("a branch that is taken by data may not give a "
-                          "sequence or an optional value",
+      return emitter.fail("a branch that data takes, or the number of a step "
+                          "that is repeated, may not give a sequence or an "
+                          "optional value",
                           "simplify the model (onnxsim), or export it without "
                           "the branch");
     emitter.follow(result.value);

@@ -267,7 +267,7 @@ private:
                   graph::simplify(fromBehind - number) == 0);
     if (!isOwn) {
       e.fail("a step sets another element of a list of open size than that of "
-             "its number, from the front or from behind,",
+             "its number, from the front or from behind",
              fixSize(importer.model, e.getSymbols().toString(list.count)));
       return false;
     }

@@ -86,6 +86,9 @@ private:
       return last;
     if (symbols.isAtLeast(last, end))
       return end;
+    if (known && isFar(*known, last) && mayAssume(end) &&
+        symbols.assumeAtLeast(end, last, "so that a slice takes all"))
+      return last;
     if (mayAssume(end) &&
         symbols.assumeAtLeast(last, end,
                               "so that a slice ends inside its tensor"))
@@ -93,6 +96,12 @@ private:
     return defined(largerOf(symbols, end, last, false), end, last);
   }
 
+  /// Whether more of a size's range lies before `end` than behind it, so that
+  /// "to the end" is meant: 1000000 of sizes up to 2^20.
+  bool isFar(int64_t end, AffineExpr last) {
+    graph::Interval range = symbols.bounds(last);
+    return range.isBounded() && end - range.low > range.high - end;
+  }
   /// Whether a bound may be assumed to lie inside. Where it is computed, or the
   /// dimension is, it is clamped when shapes are bound.
   bool mayAssume(AffineExpr bound) {
