@@ -100,7 +100,10 @@ static std::optional<Linear> linearIn(AffineExpr expr, unsigned position) {
 bool Symbols::isNonNegative(AffineExpr expr) const {
   expr = resolve(expr);
   AffineExpr least = leastInSteps(expr);
-  return facts.isNonNegative(least ? least : expr);
+  if (facts.isNonNegative(least ? least : expr))
+    return true;
+  AffineExpr other = leastInSteps(expr, /*ofDividend=*/true);
+  return other && other != least && facts.isNonNegative(other);
 }
 
 bool Symbols::isAtLeast(AffineExpr a, AffineExpr b) const {

@@ -131,18 +131,31 @@ AffineExpr Symbols::lastStep(const Counter &counter) const {
   return count;
 }
 
+/// What a remainder is no more than: its dividend, less such multiples of the
+/// divisor as it has in all steps, as (i + 3) mod 3 is i mod 3; of one that may
+/// be negative the divisor less 1.
+static AffineExpr mostOfDividend(AffineExpr dividend, AffineExpr divisor,
+                                 const Symbols &symbols) {
+  if (!symbols.isNonNegative(dividend))
+    return divisor - 1;
+  auto by = graph::constantOf(divisor);
+  int64_t low = symbols.bounds(dividend).low;
+  return by && low > 0 ? dividend - low / *by * *by : dividend;
+}
+
 /// With each remainder in which the counter is replaced by what is the least of
-/// it, or the most: no more, or no less, than the expression in any step.
-static AffineExpr
-withoutRemainders(AffineExpr expr, unsigned counter,
-                  llvm::function_ref<graph::Interval(AffineExpr)> bounds,
-                  bool least) {
+/// it, or the most: no more, or no less, than the expression in any step. No
+/// remainder is more than the divisor less 1, nor than a dividend that is not
+/// negative, of which `ofDividend` takes the second.
+static AffineExpr withoutRemainders(AffineExpr expr, unsigned counter,
+                                    const Symbols &symbols, bool ofDividend,
+                                    bool least) {
   auto binary = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(expr);
   if (!binary || !expr.isFunctionOfSymbol(counter))
     return expr;
   AffineExpr a = binary.getLHS(), b = binary.getRHS();
   auto of = [&](AffineExpr part, bool isLeast) {
-    return withoutRemainders(part, counter, bounds, isLeast);
+    return withoutRemainders(part, counter, symbols, ofDividend, isLeast);
   };
   if (expr.getKind() == AffineExprKind::Add)
     return of(a, least) + of(b, least);
@@ -150,7 +163,7 @@ withoutRemainders(AffineExpr expr, unsigned counter,
     std::swap(a, b);
   if (b.isFunctionOfSymbol(counter))
     return expr;
-  graph::Interval range = bounds(b);
+  graph::Interval range = symbols.bounds(b);
   switch (expr.getKind()) {
   case AffineExprKind::Mul:
     return range.low >= 0    ? of(a, least) * b
@@ -159,18 +172,20 @@ withoutRemainders(AffineExpr expr, unsigned counter,
   case AffineExprKind::Mod:
     if (a != binary.getLHS() || range.low < 1)
       return expr;
-    return least ? mlir::getAffineConstantExpr(0, expr.getContext()) : b - 1;
+    if (least)
+      return mlir::getAffineConstantExpr(0, expr.getContext());
+    return ofDividend ? mostOfDividend(a, b, symbols) : b - 1;
   default:
     return expr;
   }
 }
 
-AffineExpr Symbols::leastInSteps(AffineExpr expr) const {
+AffineExpr Symbols::leastInSteps(AffineExpr expr, bool ofDividend) const {
   auto range = [&](AffineExpr e) { return bounds(e); };
   for (const Counter &counter : counters) {
     if (expr.isFunctionOfSymbol(counter.symbol))
       expr = graph::simplify(
-          withoutRemainders(expr, counter.symbol, range, /*least=*/true));
+          withoutRemainders(expr, counter.symbol, *this, ofDividend, true));
     Way way = WayFinder(counter.symbol, range).of(expr);
     if (way == Way::None)
       continue;

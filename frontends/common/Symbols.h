@@ -141,9 +141,11 @@ private:
   Counter &counterOf(mlir::AffineExpr expr);
   void dropFreeCounters();
   mlir::AffineExpr lastStep(const Counter &counter) const;
-  /// `expr` in the step in which it is least; null where that is not one of the
-  /// ends.
-  mlir::AffineExpr leastInSteps(mlir::AffineExpr expr) const;
+  /// `expr` in the step in which it is least, or less, where a remainder is
+  /// taken for the least or the most that it may be: by its divisor, or by its
+  /// dividend. Null where that is not one of the ends.
+  mlir::AffineExpr leastInSteps(mlir::AffineExpr expr,
+                                bool ofDividend = false) const;
   mlir::AffineExpr addDefined(llvm::StringRef stem, int64_t low, int64_t high,
                               graph::Definition definition);
   bool record(Relation relation, mlir::AffineExpr left, mlir::AffineExpr right,

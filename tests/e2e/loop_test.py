@@ -307,6 +307,15 @@ def test_sizes_or_data_end_it(tmp_path, form):
         check(tmp_path, [*extent("a", "one", "n"), steps(["y", "c_end"])], inputs, results, numbers, (1, 2, 7, 40))
 
 
+def test_remainders_that_are_no_more_than_their_dividends(tmp_path):
+    """a[i mod m] of n rows in n steps, whatever m is."""
+    steps = loop([node("Mod", ["i", "m"], ["at"]), *plain("at")], [STATE], [("out", 3)])
+    outer = [*extent("a", "one", "n"), *extent("b", "zero", "m"), steps(["y", "z"])]
+    for size in (1, 3, 9):
+        check(tmp_path, outer, [("h", 3), ("a", 3, "t"), ("b", size, 1)], ["y", "z"], NUMBERS, (1, 3, 7))
+    check(tmp_path, outer, [("h", 3), ("a", 3, 4), ("b", "t", 1)], ["y", "z"], NUMBERS, (1, 4, 9))
+
+
 @pytest.mark.parametrize("by", ["n", "three"])
 def test_places_that_go_round(tmp_path, by):
     steps = loop([node("Mul", ["i", "two"], ["twice"]), node("Mod", ["twice", by], ["at"]), *plain("at")], [STATE], [("out", 3)])
