@@ -513,7 +513,7 @@ graph::SymbolicTensor Emitter::evaluate(Value value) {
   return result;
 }
 
-bool Emitter::assumeNoneWraps(Value value) {
+bool Emitter::assumeNoneWraps(Value value, bool mayWrap) {
   // Of a shape's operators there are few.
   constexpr unsigned mostOperators = 4096;
   // What is told without them defines no sizes.
@@ -550,7 +550,7 @@ bool Emitter::assumeNoneWraps(Value value) {
   };
   // The value itself is taken as the number that it is. What others wrap to
   // makes no difference to what commutes with that.
-  if (!fits(value))
+  if (!mayWrap && !fits(value))
     return false;
   llvm::SmallSetVector<Value, 16> values;
   values.insert(value);

@@ -204,13 +204,13 @@ public:
   /// Elements of a float tensor that follow from sizes, as programs; empty
   /// where any is not known.
   SizeElements evaluateNumbers(mlir::Value value);
-
-private:
   /// Assumes of integers of 32 bits that `value` is computed from that they do
   /// not wrap, where that makes a difference: sizes are computed as if none
-  /// did. False, and a failure, where they may.
-  bool assumeNoneWraps(mlir::Value value);
+  /// did. So of the value, unless it is `mayWrap`. False, and a failure, where
+  /// they may.
+  bool assumeNoneWraps(mlir::Value value, bool mayWrap = false);
 
+private:
   class Rules;
   /// Resolves what is followed. Whether symbols were replaced since the last
   /// time.

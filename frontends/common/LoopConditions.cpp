@@ -1,7 +1,6 @@
 #include "frontends/common/LoopConditions.h"
+#include "frontends/common/Conditions.h"
 #include "frontends/common/SizeCases.h"
-#include "frontends/common/Steps.h"
-#include "mlir/IR/OperationSupport.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -13,167 +12,109 @@ Duration charonia::frontend::shorterOf(const Duration &a, const Duration &b,
   if (a.isNever() || b.isNever())
     return a.isNever() ? a : b;
   bool isExact = a.isExact && b.isExact, isForGood = a.isForGood && b.isForGood;
+  if (!a.most && !b.most)
+    return isExact ? a : Duration::unknown();
+  // Behind the end of one it does not matter what the other is.
   if (!a.most || !b.most)
-    return {a.most ? a.most : b.most, isExact, isForGood};
+    return {a.most ? a.most : b.most, isExact,
+            a.most ? a.isForGood : b.isForGood};
   if (AffineExpr most = largerOf(symbols, a.most, b.most, /*largest=*/false))
     return {most, isExact, isForGood};
-  return {a.most, false, isForGood}; // no longer than one of them
+  return {a.most, false, a.isForGood}; // no longer than one of them
+}
+
+Duration charonia::frontend::longerOf(const Duration &a, const Duration &b,
+                                      Symbols &symbols) {
+  auto isOver = [](const Duration &d) { return d.isNever() && d.isForGood; };
+  auto isForEver = [](const Duration &d) { return d.isExact && !d.most; };
+  if (isOver(a) || isForEver(b))
+    return b;
+  if (isOver(b) || isForEver(a))
+    return a;
+  // One that holds again may do so before the other has ended.
+  AffineExpr most = a.most && b.most && a.isForGood && b.isForGood
+                        ? largerOf(symbols, a.most, b.most, /*largest=*/true)
+                        : AffineExpr();
+  if (!most)
+    return Duration::unknown();
+  return {most, (a.isExact && b.isExact) || (a.isExact && most == a.most) ||
+                    (b.isExact && most == b.most)};
 }
 
 namespace {
-
-/// Whether two values are computed alike.
-bool areAlike(Value a, Value b, int depth = 0) {
-  constexpr int maxDepth = 8;
-  if (a == b)
-    return true;
-  mlir::Operation *left = a.getDefiningOp(), *right = b.getDefiningOp();
-  auto operands = [&](Value x, Value y) {
-    return llvm::success(areAlike(x, y, depth + 1));
-  };
-  using mlir::OperationEquivalence;
-  return left && right && depth < maxDepth && left->getNumResults() == 1 &&
-         OperationEquivalence::isEquivalentTo(
-             left, right, operands, /*markEquivalent=*/nullptr,
-             OperationEquivalence::IgnoreLocations);
-}
-
 /// Reads a condition that was built for the step that `counter` is one more
 /// than.
 class DurationFinder {
 public:
-  DurationFinder(AffineExpr counter, Emitter &e)
-      : counter(counter), e(e), symbols(e.getSymbols()) {}
+  DurationFinder(AffineExpr counter, Emitter &e, Values &compared)
+      : counter(counter), e(e), symbols(e.getSymbols()), compared(compared) {}
 
-  Duration of(Value condition) { return of({condition, false}, 0); }
+  Duration of(const Condition &condition) {
+    switch (condition.kind) {
+    case Condition::Kind::Known:
+      compared.push_back(condition.value);
+      return {condition.truth ? AffineExpr() : e.number(0)};
+    case Condition::Kind::Both:
+      return shorterOf(of(condition.parts[0]), of(condition.parts[1]), symbols);
+    case Condition::Kind::Either:
+      return longerOf(of(condition.parts[0]), of(condition.parts[1]), symbols);
+    case Condition::Kind::Other:
+      break;
+    }
+    auto compare = condition.compare();
+    return compare ? of(compare, condition.isNegated) : Duration::unknown();
+  }
 
 private:
-  /// A truth value, or what it is not.
-  struct Term {
-    Value value;
-    bool isNegated = false;
-    Term negated() const { return {value, !isNegated}; }
-  };
-  /// Two of which both hold, or either.
-  struct Pair {
-    Term a, b;
-    bool isBoth;
-  };
-
-  Duration of(Term term, int depth) {
-    constexpr int maxDepth = 16;
-    if (!term.value || depth > maxDepth)
-      return {{}, false};
-    term = seenThrough(term);
-    if (auto known = knownInteger(term.value, e))
-      return {(*known != 0) != term.isNegated ? AffineExpr() : e.number(0),
-              true};
-    if (std::optional<Pair> pair = pairOf(term)) {
-      Duration a = of(pair->a, depth + 1), b = of(pair->b, depth + 1);
-      if (pair->isBoth)
-        return shorterOf(a, b, symbols);
-      return a.isNever() && a.isForGood   ? b
-             : b.isNever() && b.isForGood ? a
-                                          : Duration{{}, false};
-    }
-    if (auto compare = term.value.getDefiningOp<graph::CompareOp>())
-      return of(compare, term.isNegated);
-    return {{}, false};
-  }
-
-  /// Behind negations and other shapes.
-  Term seenThrough(Term term) {
-    for (mlir::Operation *op; (op = term.value.getDefiningOp());) {
-      std::optional<unsigned> next;
-      if (llvm::isa<graph::ReshapeOp, graph::BroadcastOp>(op)) {
-        next = 0;
-      } else if (llvm::isa<graph::NotOp>(op)) {
-        next = 0;
-        term.isNegated = !term.isNegated;
-      } else if (auto compare = llvm::dyn_cast<graph::CompareOp>(op)) {
-        next = comparedTruth(compare, term.isNegated);
-      }
-      if (!next)
-        break;
-      term.value = op->getOperand(*next);
-    }
-    return term;
-  }
-  /// The operand that is compared with true or false.
-  std::optional<unsigned> comparedTruth(graph::CompareOp compare,
-                                        bool &isNegated) {
-    bool isSame = compare.getPredicate() == graph::Predicate::eq;
-    if (!elementOf(compare.getLhs()).isInteger(1) ||
-        (!isSame && compare.getPredicate() != graph::Predicate::ne))
-      return std::nullopt;
-    for (unsigned i : {0, 1})
-      if (auto known = knownInteger(compare->getOperand(i), e)) {
-        isNegated ^= isSame == (*known == 0);
-        return 1 - i;
-      }
-    return std::nullopt;
-  }
-
-  std::optional<Pair> pairOf(Term term) {
-    mlir::Operation *op = term.value.getDefiningOp();
-    std::optional<Pair> pair;
-    if (llvm::isa_and_present<graph::AndOp, graph::OrOp>(op))
-      pair = Pair{{op->getOperand(0)},
-                  {op->getOperand(1)},
-                  llvm::isa<graph::AndOp>(op)};
-    else if (auto select = llvm::dyn_cast_or_null<graph::SelectOp>(op))
-      pair = chosen(select);
-    // Not both is that either is not.
-    if (pair && term.isNegated)
-      pair = Pair{pair->a.negated(), pair->b.negated(), !pair->isBoth};
-    return pair;
-  }
-  /// What a branch makes of `and`, `or` and `break`: one of two is known, or is
-  /// the condition itself.
-  std::optional<Pair> chosen(graph::SelectOp select) {
-    Term test = seenThrough({select->getOperand(0)});
-    Value yes = select->getOperand(1), no = select->getOperand(2);
-    if (test.isNegated)
-      std::swap(yes, no);
-    test.isNegated = false;
-    auto isKnown = [&](Value v, bool truth) {
-      auto known = knownInteger(v, e);
-      return known ? (*known != 0) == truth : areAlike(v, test.value);
-    };
-    if (isKnown(no, false))
-      return Pair{test, {yes}, true};
-    if (isKnown(yes, true))
-      return Pair{test, {no}, false};
-    if (knownInteger(yes, e) == 0)
-      return Pair{test.negated(), {no}, true};
-    if (knownInteger(no, e) == 1)
-      return Pair{test.negated(), {yes}, false};
-    return std::nullopt;
-  }
-
   Duration of(graph::CompareOp compare, bool isNegated) {
-    AffineExpr less = sizeOf(compare.getLhs()), more = sizeOf(compare.getRhs());
     using graph::Predicate;
     Predicate predicate = compare.getPredicate();
-    if (!less || !more)
-      return {{}, false};
+    Value less = compare.getLhs(), more = compare.getRhs();
     bool isNot = predicate == Predicate::ne,
          isSame = predicate == Predicate::eq;
     if (isNegated ? isSame : isNot)
       return untilEqual(less, more);
     if (isNot || isSame)
-      return {{}, false};
+      return Duration::unknown();
     bool isStrict = predicate == Predicate::lt || predicate == Predicate::gt;
     // not (a < b) is b <= a.
     if ((predicate == Predicate::gt || predicate == Predicate::ge) != isNegated)
       std::swap(less, more);
-    // It holds where `left` > 0.
-    return whilePositive(
-        graph::simplify(more - less + (isStrict != isNegated ? 0 : 1)));
+    return whileLess(less, more, isStrict != isNegated, 0);
+  }
+
+  Duration whileLess(Value less, Value more, bool isStrict, int depth) {
+    constexpr int maxDepth = 8;
+    AffineExpr low = sizeOf(less), high = sizeOf(more);
+    if (low && high) {
+      compared.append({less, more});
+      return whilePositive(graph::simplify(high - low + (isStrict ? 0 : 1)));
+    }
+    if (depth == maxDepth)
+      return Duration::unknown();
+    // Less than the smaller one is less than both, of which data may say one.
+    for (Value side : {more, less}) {
+      mlir::Operation *op = side.getDefiningOp();
+      bool isMin = llvm::isa_and_present<graph::MinOp>(op);
+      if (!isMin && !llvm::isa_and_present<graph::MaxOp>(op))
+        continue;
+      auto with = [&](Value part) {
+        return whileLess(side == less ? part : less, side == more ? part : more,
+                         isStrict, depth + 1);
+      };
+      Duration a = with(op->getOperand(0)), b = with(op->getOperand(1));
+      return isMin == (side == more) ? shorterOf(a, b, symbols)
+                                     : longerOf(a, b, symbols);
+    }
+    return Duration::unknown();
   }
 
   /// While what counts by one is not another size, which it has ahead.
-  Duration untilEqual(AffineExpr a, AffineExpr b) {
+  Duration untilEqual(Value one, Value other) {
+    AffineExpr a = sizeOf(one), b = sizeOf(other);
+    if (!a || !b)
+      return Duration::unknown();
+    compared.append({one, other});
     for (AffineExpr left : {graph::simplify(a - b), graph::simplify(b - a)})
       if (graph::simplify(at(left, 0) - at(left, 1)) == 1 &&
           symbols.isAtLeast(at(left, 0), e.number(0))) {
@@ -181,23 +122,32 @@ private:
         duration.isForGood = false;
         return duration;
       }
-    return {{}, false};
+    return Duration::unknown();
   }
 
+  /// While `left` > 0.
   Duration whilePositive(AffineExpr left) {
     AffineExpr first = at(left, 0);
     auto slope = graph::constantOf(graph::simplify(at(left, 1) - first));
     if (!slope || *slope < -maxDimension ||
         graph::simplify(left - (counter - 1) * *slope - first) != 0)
-      return {{}, false};
-    if (*slope >= 0)
-      return {{}, symbols.isAtLeast(first, e.number(1))};
+      return Duration::unknown();
+    if (*slope >= 0) {
+      if (symbols.isAtLeast(first, e.number(1)))
+        return {};
+      return symbols.isAtLeast(e.number(0), first)
+                 ? Duration{e.number(0), true, *slope == 0}
+                 : Duration::unknown();
+    }
     AffineExpr steps = largerOf(
         symbols, graph::simplify(first.ceilDiv(-*slope)), e.number(0), true);
-    return {steps, bool(steps)};
+    return steps ? Duration{steps} : Duration::unknown();
   }
 
+  /// Null where it is none. Unsigned integers are none, as they wrap at 0.
   AffineExpr sizeOf(Value value) {
+    if (elementOf(value).isUnsignedInteger())
+      return {};
     graph::SymbolicTensor known = e.evaluate(value);
     if (!known.isComplete())
       known = e.evaluateSizes(value);
@@ -212,10 +162,11 @@ private:
   AffineExpr counter;
   Emitter &e;
   Symbols &symbols;
+  Values &compared;
 };
 } // namespace
 
 Duration charonia::frontend::durationOf(Value condition, AffineExpr counter,
-                                        Emitter &e) {
-  return DurationFinder(counter, e).of(condition);
+                                        Emitter &e, Values &compared) {
+  return DurationFinder(counter, e, compared).of(readCondition(condition, e));
 }

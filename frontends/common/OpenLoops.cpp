@@ -1,7 +1,5 @@
 #include "frontends/common/OpenLoops.h"
-#include "frontends/common/LoopConditions.h"
 #include "frontends/common/SizeCases.h"
-#include "frontends/common/Steps.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -57,7 +55,7 @@ LoopBuilder::LoopBuilder(const OpenLoop &loop, Emitter &e)
     symbols.setCount(symbol, loop.most);
   Values opaque;
   for (auto [i, init] : llvm::enumerate(loop.states))
-    opaque.push_back(isKept(i) ? init : placeholder(init));
+    opaque.push_back(isKept(i) ? init : placeholder(i));
   findCandidates();
   constexpr int mostLooks = 8;
   for (int look = 0; look < mostLooks && !lookOnce(opaque); ++look)
@@ -78,6 +76,11 @@ bool LoopBuilder::canRepeat() const {
                          *known <= (isExact ? maxRepeatedSteps : maxSteps));
 }
 
+std::optional<StepCount> LoopBuilder::known() const {
+  auto most = count ? graph::constantOf(count) : std::nullopt;
+  return most ? std::optional(StepCount{*most, isExact}) : std::nullopt;
+}
+
 bool LoopBuilder::canWriteOut() const {
   return graph::constantOf(count).value_or(maxDimension) <= maxSteps;
 }
@@ -91,21 +94,23 @@ Value LoopBuilder::stateAt(size_t i, AffineExpr step) {
                  type.getElementType());
 }
 
-/// A value of which nothing is known.
-Value LoopBuilder::placeholder(Value init) {
+/// A value of which nothing is known, but which state it is.
+Value LoopBuilder::placeholder(size_t i) {
+  Value init = loop.states[i];
   if (!init)
     return {};
   return e.opTo<graph::CarriedOp>(
       llvm::cast<mlir::RankedTensorType>(init.getType()), {init},
-      {e.map("counter", symbol), e.attr("index", int64_t(0))});
+      {e.map("counter", symbol), e.attr("index", static_cast<int64_t>(i))});
 }
 
 /// All states of one integer are taken to count by one, until a step says
-/// otherwise.
+/// otherwise. Sizes are no unsigned integers, which wrap at 0.
 void LoopBuilder::findCandidates() {
   for (auto [i, init] : llvm::enumerate(loop.states)) {
     if (!init || isKept(i) ||
-        !(elementOf(init).isInteger(32) || elementOf(init).isInteger(64)) ||
+        !(elementOf(init).isSignlessInteger(32) ||
+          elementOf(init).isSignlessInteger(64)) ||
         graph::constantOf(
             graph::numElements(graph::getShape(init), e.getContext())) != 1)
       continue;
@@ -158,12 +163,8 @@ bool LoopBuilder::lookOnce(const Values &opaque) {
     else
       inductions[i]->stride = *stride;
   }
-  if (settled && step) {
-    // What the condition itself needs of sizes, as that none wraps, is needed.
-    bool wasTrial = symbols.setTrial(false);
-    readCount(*step);
-    symbols.setTrial(wasTrial);
-  }
+  if (settled && step)
+    return readSteps(*step);
   // A condition that cannot be looked at is as one that data decides.
   if (settled && !step) {
     count = loop.most;
@@ -185,14 +186,37 @@ std::optional<int64_t> LoopBuilder::strideOf(size_t i, Value next) {
                                                              : std::nullopt;
 }
 
+/// Finds the number of steps. Whether states count as they were taken to also
+/// where 32 bits are few.
+bool LoopBuilder::readSteps(const OpenLoop::Step &step) {
+  // What this needs of sizes, as that none wraps, is needed.
+  bool wasTrial = symbols.setTrial(false);
+  readCount(step);
+  bool settled = true;
+  if (count)
+    symbols.setCount(symbol, count);
+  for (size_t i = 0; count && i < inductions.size(); ++i)
+    if (inductions[i] && !e.assumeNoneWraps(step.states[i], /*mayWrap=*/true)) {
+      inductions[i].reset();
+      settled = false;
+    }
+  // Where something may wrap, that is no failure of the model.
+  e.begin(e.getLocation());
+  symbols.setCount(symbol, loop.most);
+  symbols.setTrial(wasTrial);
+  if (!settled)
+    count = {};
+  return settled;
+}
+
 void LoopBuilder::readCount(const OpenLoop::Step &step) {
-  Duration duration =
-      step.condition ? durationOf(step.condition, symbol, e) : Duration();
-  if (duration.most && !loop.testsBefore)
-    duration.most = graph::simplify(duration.most + 1);
-  duration = shorterOf(duration, {loop.most}, symbols);
-  count = duration.most;
-  isExact = duration.isExact;
+  Values compared;
+  Duration duration = step.condition
+                          ? durationOf(step.condition, symbol, e, compared)
+                          : Duration();
+  setCount(duration);
+  if (!fit(compared))
+    setCount(Duration::unknown());
   if (!loop.first || !count || isSeenTrue(loop.first, e))
     return;
   // Whether there is a first step follows from sizes, or data says so.
@@ -202,6 +226,26 @@ void LoopBuilder::readCount(const OpenLoop::Step &step) {
   else
     count = choiceOf(symbols, starts.elements->front(), count, e.number(0));
   isExact |= count && graph::constantOf(count) == 0;
+}
+
+void LoopBuilder::setCount(const Duration &found) {
+  Duration duration = found;
+  if (duration.most && !loop.testsBefore)
+    duration.most = graph::simplify(duration.most + 1);
+  duration = shorterOf(duration, {loop.most}, symbols);
+  count = duration.most;
+  isExact = duration.isExact;
+}
+
+/// Whether none of what a condition compares wraps, up to the last time that it
+/// is asked.
+bool LoopBuilder::fit(llvm::ArrayRef<Value> compared) {
+  if (!count)
+    return true;
+  e.begin(e.getLocation());
+  symbols.setCount(symbol,
+                   loop.testsBefore ? graph::simplify(count + 1) : count);
+  return llvm::all_of(compared, [&](Value v) { return e.assumeNoneWraps(v); });
 }
 
 std::optional<LoopResults> LoopBuilder::build() {
@@ -267,8 +311,28 @@ bool LoopBuilder::checkStates(const OpenLoop::Step &step) {
   return fits;
 }
 
+/// That states count in the steps that are built as they did in those that were
+/// looked at.
+bool LoopBuilder::checkInductions(const OpenLoop::Step &step) {
+  for (size_t i = 0; i < inductions.size(); ++i) {
+    if (!inductions[i])
+      continue;
+    graph::SymbolicTensor next = e.evaluate(step.states[i]);
+    AffineExpr wanted =
+        symbols.resolve(inductions[i]->at(graph::simplify(number + 1)));
+    if (next.isComplete() && next.elements->size() == 1 &&
+        graph::simplify(next.elements->front() - wanted) == 0)
+      continue;
+    e.fail("state " + llvm::Twine(i) + " of a step is another than " +
+               symbols.toString(wanted) + ", which it was taken for",
+           "this is a fault of charonia: please report it with the model");
+    return false;
+  }
+  return true;
+}
+
 std::optional<LoopResults> LoopBuilder::finish(OpenLoop::Step &step) {
-  if (!checkStates(step))
+  if (!checkStates(step) || !checkInductions(step))
     return std::nullopt;
   // What steps set and the first one does not find.
   for (auto [i, next] : llvm::enumerate(step.states))

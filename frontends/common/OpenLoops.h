@@ -2,7 +2,9 @@
 #ifndef CHARONIA_FRONTENDS_COMMON_OPENLOOPS_H
 #define CHARONIA_FRONTENDS_COMMON_OPENLOOPS_H
 
+#include "frontends/common/LoopConditions.h"
 #include "frontends/common/RepeatedSteps.h"
+#include "frontends/common/Steps.h"
 #include "llvm/ADT/BitVector.h"
 #include <functional>
 
@@ -87,6 +89,8 @@ public:
   /// more than are written out. Not where data may end so many that all of them
   /// would be too much.
   bool canRepeat() const;
+  /// How many steps there are, where that is a number.
+  std::optional<StepCount> known() const;
   /// Whether so many could be written out as well.
   bool canWriteOut() const;
   /// Once, where it can. Nothing, and a failure, where a step cannot be built.
@@ -97,7 +101,7 @@ private:
     return i < loop.kept.size() && loop.kept.test(i);
   }
   mlir::Value stateAt(size_t i, mlir::AffineExpr step);
-  mlir::Value placeholder(mlir::Value init);
+  mlir::Value placeholder(size_t i);
   void findCandidates();
   bool lookOnce(const Values &opaque);
   std::optional<OpenLoop::Step> look(const Values &opaque,
@@ -105,10 +109,14 @@ private:
   bool dropWhatCannotBeSeen(const Values &opaque,
                             const OpenLoop::Wanted &wanted);
   std::optional<int64_t> strideOf(size_t i, mlir::Value next);
+  bool readSteps(const OpenLoop::Step &step);
   void readCount(const OpenLoop::Step &step);
+  void setCount(const Duration &duration);
+  bool fit(llvm::ArrayRef<mlir::Value> compared);
   mlir::Value carry(std::optional<size_t> state, mlir::Value init);
   bool keepEnded(OpenLoop::Step &step);
   bool checkStates(const OpenLoop::Step &step);
+  bool checkInductions(const OpenLoop::Step &step);
   std::optional<LoopResults> finish(OpenLoop::Step &step);
 
   const OpenLoop &loop;

@@ -1,4 +1,5 @@
 #include "frontends/common/Steps.h"
+#include "frontends/common/Conditions.h"
 #include "frontends/common/Diagnostic.h"
 
 using namespace charonia;
@@ -50,43 +51,43 @@ std::optional<int64_t> charonia::frontend::boundedInteger(mlir::Value value,
   return low && low == high ? low : std::nullopt;
 }
 
-static StepBound boundOf(mlir::Value condition, Emitter &e, int depth) {
-  if (depth > maxDepth || !condition)
-    return {};
-  if (auto known = knownInteger(condition, e))
-    return {*known == 0, true};
-  mlir::Operation *op = condition.getDefiningOp();
-  if (llvm::isa_and_present<graph::ReshapeOp, graph::BroadcastOp>(op))
-    return boundOf(op->getOperand(0), e, depth + 1);
-  auto both = [&](mlir::Value left, mlir::Value right) -> StepBound {
-    StepBound a = boundOf(left, e, depth + 1), b = boundOf(right, e, depth + 1);
-    return {a.isFalse || b.isFalse, a.isBounded || b.isBounded};
-  };
-  if (llvm::isa_and_present<graph::AndOp>(op))
-    return both(op->getOperand(0), op->getOperand(1));
-  if (llvm::isa_and_present<graph::SelectOp>(op) &&
-      knownInteger(op->getOperand(2), e) == 0)
-    return both(op->getOperand(0), op->getOperand(1));
-  auto compare = llvm::dyn_cast_or_null<graph::CompareOp>(op);
-  if (!compare)
-    return {};
+namespace {
+/// What is known of a loop's condition that data decides: whether it is false
+/// whatever the data is, and whether steps that are known bring that about, as
+/// where a counter is compared, too.
+struct StepBound {
+  bool isFalse = false, isBounded = false;
+};
+} // namespace
+
+static StepBound boundOf(graph::CompareOp compare, bool isNegated, Emitter &e) {
   mlir::Value less = compare.getLhs(), more = compare.getRhs();
-  graph::Predicate predicate = compare.getPredicate();
-  if (predicate == graph::Predicate::gt || predicate == graph::Predicate::ge)
-    std::swap(less, more);
-  else if (predicate != graph::Predicate::lt &&
-           predicate != graph::Predicate::le)
+  using graph::Predicate;
+  Predicate predicate = compare.getPredicate();
+  if (predicate == Predicate::eq || predicate == Predicate::ne)
     return {};
+  // not (a < b) is b <= a.
+  if ((predicate == Predicate::gt || predicate == Predicate::ge) != isNegated)
+    std::swap(less, more);
   auto low = extreme(less, false, e), high = extreme(more, true, e);
   if (!low || !high)
     return {};
-  bool isStrict =
-      predicate == graph::Predicate::lt || predicate == graph::Predicate::gt;
-  return {isStrict ? *low >= *high : *low > *high, true};
+  bool isStrict = predicate == Predicate::lt || predicate == Predicate::gt;
+  return {isStrict != isNegated ? *low >= *high : *low > *high, true};
 }
 
-StepBound charonia::frontend::boundOf(mlir::Value condition, Emitter &e) {
-  return ::boundOf(condition, e, 0);
+static StepBound boundOf(const Condition &condition, Emitter &e) {
+  if (condition.kind == Condition::Kind::Known)
+    return {!condition.truth, true};
+  if (condition.kind == Condition::Kind::Other) {
+    auto compare = condition.compare();
+    return compare ? boundOf(compare, condition.isNegated, e) : StepBound();
+  }
+  StepBound a = boundOf(condition.parts[0], e),
+            b = boundOf(condition.parts[1], e);
+  return condition.kind == Condition::Kind::Both
+             ? StepBound{a.isFalse || b.isFalse, a.isBounded || b.isBounded}
+             : StepBound{a.isFalse && b.isFalse, a.isBounded && b.isBounded};
 }
 
 std::set<std::string> charonia::frontend::openSizesBehind(mlir::Value value,
@@ -139,17 +140,19 @@ public:
   ~StepWriter() { e.setInBranch(wasInBranch); }
 
   llvm::LogicalResult run() {
-    for (int64_t step = 0;; ++step) {
+    for (int64_t step = 0; !loop.count || step < loop.count->most; ++step) {
       // What is assumed of a step that may not be is no need of the model.
       e.setInBranch(wasInBranch || runs);
-      auto condition = loop.test(step);
-      if (failed(condition))
-        return llvm::failure();
-      auto more = goesOn(*condition);
-      if (failed(more))
-        return llvm::failure();
-      if (!*more)
-        return llvm::success();
+      if (!loop.count || !loop.count->isExact) {
+        auto condition = loop.test(step);
+        if (failed(condition))
+          return llvm::failure();
+        auto more = goesOn(*condition);
+        if (failed(more))
+          return llvm::failure();
+        if (!*more)
+          return llvm::success();
+      }
       if (step == maxSteps)
         return e.fail("takes over " + llvm::Twine(maxSteps) +
                           " steps that cannot be repeated: 2^20 of one form "
@@ -158,6 +161,7 @@ public:
       if (failed(loop.take(step)) || (runs && failed(keep(runs))))
         return llvm::failure();
     }
+    return llvm::success();
   }
 
 private:
@@ -171,11 +175,15 @@ private:
   llvm::FailureOr<bool> goesOn(mlir::Value condition) {
     if (auto known = knownInteger(condition, e))
       return *known != 0;
-    // Of a choice it is seen at last alone whether anything ends it.
+    // Of a choice it is seen at last alone whether anything ends it, but for
+    // sizes, which do not become known on the way.
     constexpr int64_t maxChosenSteps = 1024;
-    StepBound bound = boundOf(condition, e);
-    bool mayEnd = bound.isBounded || (loop.most && *loop.most <= maxSteps) ||
-                  (loop.isChoice && ++chosen <= maxChosenSteps);
+    Condition read = readCondition(condition, e);
+    StepBound bound = boundOf(read, e);
+    bool mayEnd = bound.isBounded ||
+                  (loop.count && loop.count->most <= maxSteps) ||
+                  (loop.isChoice && ++chosen <= maxChosenSteps &&
+                   !isOpenBySizes(read, e));
     if (!loop.keep || !mayEnd || !condition ||
         !elementOf(condition).isInteger(1) || rankOf(condition) != 0)
       return failUnknown(loop, condition, e);

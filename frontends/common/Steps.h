@@ -9,6 +9,13 @@
 
 namespace charonia::frontend {
 
+/// How many steps a loop has: no more, or, as data never ends it before, just
+/// so many, of which the condition need not be asked.
+struct StepCount {
+  int64_t most;
+  bool isExact = false;
+};
+
 /// A loop, whose states the frontend keeps. Each function may fail, after which
 /// nothing more is asked.
 struct StepLoop {
@@ -25,9 +32,8 @@ struct StepLoop {
   /// Whether the condition is a choice: as long as what decides it is known to
   /// hold, only the side that data computes is seen of it.
   bool isChoice = false;
-  /// After how many steps the loop ends whatever its condition was, if that is
-  /// known: `test` says so then.
-  std::optional<int64_t> most;
+  /// How many steps there are, if that is known.
+  std::optional<StepCount> count;
   /// What to do about a number of steps that follows from data, and one that is
   /// too large.
   const char *dataRemedy, *lengthRemedy;
@@ -51,14 +57,6 @@ std::optional<int64_t> knownInteger(mlir::Value value, Emitter &e);
 /// The same, also where data is behind it and cannot make it another: of
 /// min(8, max(n, 8)).
 std::optional<int64_t> boundedInteger(mlir::Value value, Emitter &e);
-
-/// What is known of a loop's condition that data decides: whether it is false
-/// whatever the data is, and whether steps that are known bring that about, as
-/// where a counter is compared, too.
-struct StepBound {
-  bool isFalse = false, isBounded = false;
-};
-StepBound boundOf(mlir::Value condition, Emitter &e);
 
 /// The open sizes that a value which is not known follows from, as far as that
 /// can be told; empty where it depends on data alone.

@@ -3,6 +3,7 @@
 #define CHARONIA_FRONTENDS_ONNX_GRAPHIMPORTER_H
 
 #include "frontends/common/Replacements.h"
+#include "frontends/common/Steps.h"
 #include "frontends/onnx/Node.h"
 #include "frontends/onnx/Order.h"
 #include "frontends/onnx/Schema.h"
@@ -165,6 +166,7 @@ private:
                                  std::vector<Binding> &results);
   llvm::LogicalResult writeOutLoop(Loop &loop, Scope &around,
                                    const Frame &frame,
+                                   std::optional<StepCount> count,
                                    std::vector<Binding> &results);
   class RepeatedLoop;
   llvm::LogicalResult importOpenSequence(const ::onnx::NodeProto &node,

@@ -178,12 +178,15 @@ static LogicalResult keepEnded(Value runs, llvm::ArrayRef<Binding> carried,
 
 LogicalResult GraphImporter::writeOutLoop(Loop &loop, Scope &around,
                                           const Frame &frame,
+                                          std::optional<StepCount> count,
                                           std::vector<Binding> &results) {
   size_t states = loop.carried.size();
   std::vector<Binding> ended;
   std::vector<std::vector<Value>> stacked(loop.outputs);
   StepLoop steps;
-  steps.most = knownInteger(loop.trips, emitter);
+  steps.count = count;
+  if (auto most = knownInteger(loop.trips, emitter); !count && most)
+    steps.count = StepCount{*most};
   steps.test = [&](int64_t step) -> llvm::FailureOr<Value> {
     return goesOn(step, loop.trips, loop.condition, emitter);
   };
@@ -322,6 +325,10 @@ public:
     };
     builder.emplace(open, e);
     return builder->canRepeat();
+  }
+
+  std::optional<StepCount> known() const {
+    return builder ? builder->known() : std::nullopt;
   }
 
   /// Nothing where steps cannot be repeated and can be written out.
@@ -529,12 +536,14 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
   addInitializers(*loop.body, around);
   auto known = knownInteger(loop.trips, emitter);
   bool hasNoShape = known == 0 && loop.outputs > 0;
+  std::optional<StepCount> count;
   if (!known || *known > mostWrittenOut || hasNoShape ||
       computesCondition(*loop.body)) {
     RepeatedLoop repeated(*this, loop, around, frame);
     if (repeated.prepare())
       if (auto built = repeated.build(results))
         return *built;
+    count = repeated.known();
   }
-  return writeOutLoop(loop, around, frame, results);
+  return writeOutLoop(loop, around, frame, count, results);
 }

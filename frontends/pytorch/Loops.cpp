@@ -172,10 +172,12 @@ constexpr const char *const dataRemedy =
     "let the condition compare a counter with a number or a size";
 
 LogicalResult ProgramImporter::writeOutLoop(const Node &node, Loop &loop,
+                                            std::optional<StepCount> count,
                                             std::vector<Part> &results) {
   auto states = llvm::MutableArrayRef(loop.operands).take_front(loop.states);
   std::vector<Part> ended;
   StepLoop steps;
+  steps.count = count;
   steps.test = [&](int64_t) -> llvm::FailureOr<mlir::Value> {
     std::vector<Part> test;
     if (mlir::failed(emitter.writeOut(loop.effort)) ||
@@ -241,6 +243,8 @@ public:
     builder.emplace(open, e);
     return builder->canRepeat();
   }
+
+  std::optional<StepCount> known() const { return builder->known(); }
 
   /// Nothing where steps cannot be repeated and can be written out.
   std::optional<LogicalResult> build(std::vector<Part> &results) {
@@ -336,11 +340,13 @@ LogicalResult ProgramImporter::importLoop(const Node &node,
     return llvm::failure();
   emitter.begin(locate(node));
   mlir::Value test = first.size() == 1 ? first[0].value : mlir::Value();
+  std::optional<StepCount> count;
   if (mayRepeat(test, emitter)) {
     RepeatedLoop repeated(*this, node, *loop);
     if (repeated.prepare())
       if (auto built = repeated.build(results))
         return *built;
+    count = repeated.known();
   }
-  return writeOutLoop(node, *loop, results);
+  return writeOutLoop(node, *loop, count, results);
 }

@@ -3,6 +3,7 @@
 #define CHARONIA_FRONTENDS_PYTORCH_PROGRAMIMPORTER_H
 
 #include "frontends/common/Inputs.h"
+#include "frontends/common/Steps.h"
 #include "frontends/pytorch/Registry.h"
 #include "frontends/pytorch/Sizes.h"
 #include "frontends/pytorch/Weights.h"
@@ -116,6 +117,7 @@ private:
   std::unique_ptr<Program> prepareBody(const Graph &body, const Node &node);
   llvm::LogicalResult importLoop(const Node &node, std::vector<Part> &results);
   llvm::LogicalResult writeOutLoop(const Node &node, Loop &loop,
+                                   std::optional<StepCount> count,
                                    std::vector<Part> &results);
   llvm::LogicalResult importStep(Program &body, llvm::ArrayRef<Part> operands,
                                  std::vector<Part> &results);

@@ -3,6 +3,7 @@
 #define CHARONIA_FRONTENDS_TENSORFLOW_GRAPHIMPORTER_H
 
 #include "frontends/common/Diagnostic.h"
+#include "frontends/common/Steps.h"
 #include "frontends/tensorflow/ControlFlow.h"
 #include "frontends/tensorflow/Effects.h"
 #include "frontends/tensorflow/Node.h"
@@ -164,7 +165,8 @@ private:
   class RepeatedLoop;
   /// Makes `states` what they are behind a loop.
   llvm::LogicalResult runSteps(Items &states, const LoopSteps &steps);
-  llvm::LogicalResult writeOutSteps(Items &states, const LoopSteps &steps);
+  llvm::LogicalResult writeOutSteps(Items &states, const LoopSteps &steps,
+                                    std::optional<StepCount> count);
 
   void report(const proto::Node &node, const Scope &scope,
               const std::vector<std::string> &inputs, const Problem &problem);

@@ -49,7 +49,8 @@ constexpr const char *const dataRemedy =
 /// Written out step by step: what the condition compares has to be known, or
 /// some of it that ends the loop at last.
 LogicalResult GraphImporter::writeOutSteps(Items &states,
-                                           const LoopSteps &steps) {
+                                           const LoopSteps &steps,
+                                           std::optional<StepCount> count) {
   std::optional<Items> ended;
   StepLoop loop;
   loop.test = [&](int64_t) { return steps.test(states); };
@@ -58,6 +59,7 @@ LogicalResult GraphImporter::writeOutSteps(Items &states,
     return keepEnded(runs, states, ended ? *ended : ended.emplace());
   };
   loop.isChoice = steps.isChoice;
+  loop.count = count;
   loop.dataRemedy = dataRemedy;
   loop.lengthRemedy = "export the model for shorter sequences";
   loop.fixSize = [&](const std::string &size) { return fixSize(model, size); };
@@ -99,6 +101,8 @@ public:
     builder.emplace(open, e);
     return builder->canRepeat();
   }
+
+  std::optional<StepCount> known() const { return builder->known(); }
 
   /// Nothing where steps cannot be repeated and can be written out.
   std::optional<LogicalResult> build(Items &states) {
@@ -296,13 +300,16 @@ LogicalResult GraphImporter::runSteps(Items &states, const LoopSteps &steps) {
   if (failed(condition))
     return llvm::failure();
   emitter.begin(location);
-  if (mayRepeat(*condition, emitter)) {
+  std::optional<StepCount> count;
+  // Of a choice only the side is seen that was taken first.
+  if (steps.isChoice || mayRepeat(*condition, emitter)) {
     RepeatedLoop repeated(*this, states, steps);
     if (repeated.prepare())
       if (auto built = repeated.build(states))
         return *built;
+    count = repeated.known();
   }
-  return writeOutSteps(states, steps);
+  return writeOutSteps(states, steps, count);
 }
 
 /// Whether a result of a body is an argument of it, or copies of that.

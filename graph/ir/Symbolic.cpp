@@ -1,5 +1,6 @@
 #include "graph/ir/Symbolic.h"
 #include "graph/ir/Dialect.h"
+#include "graph/ir/Exact.h"
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -20,6 +21,21 @@ std::optional<SmallVector<int64_t>> SymbolicTensor::constants() const {
     values.push_back(*constant);
   }
   return values;
+}
+
+/// A constant as integers of `type` hold it; null where it is none of ours.
+/// What is no constant is taken to fit.
+static AffineExpr wrapped(AffineExpr element, Type type) {
+  auto integer = dyn_cast<IntegerType>(type);
+  auto constant = element && integer ? constantOf(element) : std::nullopt;
+  if (!constant || holds(integer, {*constant, *constant}))
+    return element;
+  if (integer.getWidth() == 1 || integer.getWidth() == 64)
+    return {};
+  llvm::APInt bits = llvm::APInt(64, *constant).trunc(integer.getWidth());
+  return getAffineConstantExpr(
+      integer.isUnsigned() ? int64_t(bits.getZExtValue()) : bits.getSExtValue(),
+      element.getContext());
 }
 
 SymbolicTensor SymbolicEvaluator::evaluate(Value value) {
@@ -60,6 +76,9 @@ SymbolicTensor SymbolicEvaluator::evaluate(Value value) {
     if (result && (int64_t)result.elements->size() !=
                       cast<RankedTensorType>(v.getType()).getNumElements())
       result = {};
+    if (result)
+      for (AffineExpr &element : *result.elements)
+        element = wrapped(element, getElementTypeOrSelf(v.getType()));
     memo[v] = std::move(result);
     stack.pop_back();
   }

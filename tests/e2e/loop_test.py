@@ -307,6 +307,77 @@ def test_sizes_or_data_end_it(tmp_path, form):
         check(tmp_path, [*extent("a", "one", "n"), steps(["y", "c_end"])], inputs, results, numbers, (1, 2, 7, 40))
 
 
+def branch(nodes, result):
+    return onnx.helper.make_graph(nodes, "branch", [], [info(result, kind=BOOL)])
+
+
+def test_states_that_begin_alike(tmp_path):
+    """They are not one: a branch of another state than the test's is no `and` of both."""
+    chosen = {"then_branch": branch([node("Identity", ["less"], ["u"])], "u"), "else_branch": branch([node("Identity", ["t_over"], ["v"])], "v")}
+    nodes = [row("b", 0, "i", "raw"), node("Abs", ["raw"], ["x"]), node("Sub", ["s", "x"], ["next"]), node("Add", ["t", "x"], ["next_t"]),
+             node("ReduceSum", ["s"], ["s_sum"], keepdims=0), node("Greater", ["s_sum", "low"], ["s_over"]),
+             node("ReduceSum", ["t"], ["t_sum"], keepdims=0), node("Greater", ["t_sum", "low"], ["t_over"]),
+             node("Less", ["i", "m"], ["less"]), node("If", ["s_over"], ["next_go"], **chosen)]  # fmt: skip
+    steps = loop(nodes, [(("s", 3), ("next", 3), "h"), (("t", 3), ("next_t", 3), "h")], [], tests=True)
+    outer = [*extent("b", "zero", "n"), *extent("a", "zero", "m"), steps(["y", "z"])]
+    for size in (1, 2, 9):
+        check(tmp_path, outer, [("h", 3), ("b", "t", 3), ("a", size, 1)], ["y", "z"], NUMBERS | {"low": np.float32(-0.5)}, (4, 7))
+    check(tmp_path, outer, [("h", 3), ("b", 9, 3), ("a", "t", 1)], ["y", "z"], NUMBERS | {"low": np.float32(-99)}, (1, 2, 12))
+
+
+@pytest.mark.parametrize("trips", ["n", "few", "many"])
+def test_counters_that_wrap(tmp_path, trips):
+    """Of 32 bits, 7 steps from the largest number: it is negative behind that, and ends the loop."""
+    counts = (info("c", kind=TensorProto.INT32), info("next_c", kind=TensorProto.INT32), "high")
+    nodes = [row("a", 1, "first", "x"), node("Add", ["s", "x"], ["next"]), node("Add", ["c", "one32"], ["next_c"]), node("Greater", ["next_c", "none"], ["next_go"])]
+    steps = loop(nodes, [STATE, counts], [], tests=True, trips=trips)
+    numbers = NUMBERS | {"high": np.int32(2**31 - 8), "one32": np.int32(1), "none": np.int32(0), "first": np.int64(0), "few": np.int64(20), "many": np.int64(600)}
+    outer, inputs, results = [*extent("a", "one", "n"), steps(["y", "c_end"])], [("h", 3), ("a", 3, "t")], ["y", info("c_end", kind=TensorProto.INT32)]
+    check(tmp_path, outer, inputs, results, numbers, (1, 3, 7))
+    if trips == "n":
+        with pytest.raises(harness.CharoniaError, match="t = 20.* must be at most 7, so that 32 bits hold it"):
+            check(tmp_path, outer, inputs, results, numbers, (20,))
+
+
+CONDITIONS = {
+    "either size": [node("Or", ["less_n", "less_m"], ["next_go"])],
+    "either, one known": [node("Or", ["less_n", "less_5"], ["next_go"])],
+    "both, one known": [node("And", ["less_n", "less_5"], ["next_go"])],
+    "data, then known": [node("If", ["under"], ["next_go"], then_branch=branch([node("Identity", ["less_5"], ["u"])], "u"), else_branch=branch([node("Identity", ["no"], ["v"])], "v"))],
+    "known, then data": [node("If", ["less_5"], ["next_go"], then_branch=branch([node("Identity", ["under"], ["u"])], "u"), else_branch=branch([node("Identity", ["no"], ["v"])], "v"))],
+    "not over, then size": [node("Not", ["over"], ["ok"]),
+                            node("If", ["ok"], ["next_go"], then_branch=branch([node("Identity", ["less_n"], ["u"])], "u"), else_branch=branch([node("Not", ["over"], ["v"])], "v"))],
+    "one size or the other": [node("If", ["over"], ["next_go"], then_branch=branch([node("Identity", ["less_n"], ["u"])], "u"), else_branch=branch([node("Identity", ["less_m"], ["v"])], "v"))],
+    "other than true": [node("Or", ["less_n", "less_5"], ["go_on"]), node("Xor", ["go_on", "true"], ["end"]), node("Xor", ["end", "true"], ["next_go"])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", CONDITIONS)
+def test_conditions_in_any_order(tmp_path, form):
+    """No trip count: how many steps there are, at most, is seen whichever part comes first."""
+    counts = (info("c", kind=I64), info("next_c", kind=I64), "zero")
+    nodes = [node("Mod", ["i", "n"], ["at"]), row("a", 1, "at", "x"), node("Add", ["s", "x"], ["next"]), node("Add", ["c", "one"], ["next_c"]),
+             node("ReduceMax", ["next"], ["top"], keepdims=0), node("Greater", ["top", "bound"], ["over"]), node("Not", ["over"], ["under"]),
+             *(node("Less", ["next_c", size], ["less_" + size]) for size in ("n", "m", "5")), *CONDITIONS[form]]  # fmt: skip
+    steps = loop(nodes, [STATE, counts], [], tests=True, trips="")
+    outer = [*extent("a", "one", "n"), *extent("b", "zero", "m"), steps(["y", "c_end"])]
+    for bound in (0.9, 99):
+        numbers = NUMBERS | {"bound": np.float32(bound), "5": np.int64(5), "no": np.bool_(False)}
+        check(tmp_path, outer, [("h", 3), ("a", 3, "t"), ("b", "t", 1)], ["y", info("c_end", kind=I64)], numbers, (1, 2, 9))
+        check(tmp_path, outer, [("h", 3), ("a", 3, "t"), ("b", 4, 1)], ["y", info("c_end", kind=I64)], numbers, (1, 2, 9))
+
+
+def test_a_number_of_steps_that_only_its_ranges_tell(tmp_path):
+    """min(1, n) + 3 is 4, which are written out; so where the body says it."""
+    for trips in (True, False):
+        counts = (info("c", kind=I64), info("next_c", kind=I64), "zero")
+        ends = [] if trips else [node("Less", ["next_c", "four"], ["next_go"])]
+        nodes = [row("a", 1, "zero", "x"), node("Add", ["s", "x"], ["next"]), node("Add", ["c", "one"], ["next_c"]), *ends]
+        steps = loop(nodes, [STATE, counts], [], tests=not trips, trips="four" if trips else "")
+        outer = [*extent("a", "one", "n"), node("Min", ["one", "n"], ["least"]), node("Add", ["least", "three"], ["four"]), steps(["y", "c_end"])]
+        check(tmp_path, outer, [("h", 3), ("a", 3, "t")], ["y", info("c_end", kind=I64)], NUMBERS | {"three": np.int64(3)})
+
+
 def test_remainders_that_are_no_more_than_their_dividends(tmp_path):
     """a[i mod m] of n rows in n steps, whatever m is."""
     steps = loop([node("Mod", ["i", "m"], ["at"]), *plain("at")], [STATE], [("out", 3)])

@@ -113,6 +113,42 @@ def broken_off(m, x):
     return {"s": s, "t": t, "i": i, "u": u}
 
 
+@case(spec("x", None, 4), spec("b", None, 4))
+def ended_either_way(m, x, b):
+    """Conditions as autograph makes them of `and`, `or` and `break`, whichever part comes first."""
+    n, o = tf.shape(x)[0], tf.shape(b)[0]
+    results, one = {}, x[0] * 0.25
+    i, s = tf.constant(0), one
+    while i < n:
+        s = tf.tanh(s + x[i])
+        i = i + 1
+        if s[0] > 0.5:
+            break
+    results["broken"] = s
+    i, s = tf.constant(0), one
+    while i < n and i < 15:
+        s, i = tf.tanh(s + x[i]), i + 1
+    results["both"] = s
+    i, s = tf.constant(0), one
+    while i < n or i < o + 4:
+        s, i = tf.tanh(s + x[i % n]), i + 1
+    results["either"], results["steps"] = s, i
+    i, s, change = tf.constant(0), one, tf.constant(1.0)
+    while change > 0.125 and i < 20:
+        after = s * 0.5 + x[0]
+        s, change, i = after, tf.reduce_max(tf.abs(after - s)), i + 1
+    results["settled"], results["settled_in"] = s, i
+    i, s, t = tf.constant(0), one, one
+    while i < o + 3 and (i < n if tf.reduce_sum(s) > 0.0 else tf.reduce_sum(t) > 0.0):
+        s, t, i = s - 0.5, t + 0.5, i + 1
+    results["alike"] = t
+    i, s, k = tf.constant(0), one, tf.cast(n, tf.uint64)
+    while i < o and k - tf.constant(3, tf.uint64) >= tf.constant(0, tf.uint64):
+        s, i, k = tf.tanh(s + b[i]), i + 1, k - tf.constant(1, tf.uint64)
+    results["unsigned"] = s
+    return results
+
+
 @case(spec("x", None, 4), frozen=True, x=[[0.1 * (3 * i % 7) - 0.05 * j for j in range(4)] for i in range(7)])
 def joined_windows(m, x):
     """A list of as many elements as windows of three fit in, whose elements have two rows; rows that go round."""
