@@ -81,6 +81,7 @@ std::optional<StepCount> LoopBuilder::known() const {
   return most ? std::optional(StepCount{*most, isExact}) : std::nullopt;
 }
 
+/// Whether so many steps could be written out as well.
 bool LoopBuilder::canWriteOut() const {
   return graph::constantOf(count).value_or(maxDimension) <= maxSteps;
 }
@@ -126,7 +127,10 @@ LoopBuilder::look(const Values &opaque, const OpenLoop::Wanted &wanted) {
   for (size_t i = 0; i < states.size(); ++i)
     if (inductions[i])
       states[i] = stateAt(i, number);
-  return loop.take(number, states, &wanted);
+  auto forget = loop.mark();
+  auto step = loop.take(number, states, &wanted);
+  forget();
+  return step;
 }
 
 /// Takes those for what does not count which cannot be looked at alone. Whether
@@ -248,7 +252,17 @@ bool LoopBuilder::fit(llvm::ArrayRef<Value> compared) {
   return llvm::all_of(compared, [&](Value v) { return e.assumeNoneWraps(v); });
 }
 
-std::optional<LoopResults> LoopBuilder::build() {
+std::optional<llvm::FailureOr<LoopResults>> LoopBuilder::build() {
+  auto forget = loop.mark();
+  if (auto results = repeat())
+    return llvm::FailureOr<LoopResults>(std::move(*results));
+  if (!canWriteOut())
+    return llvm::FailureOr<LoopResults>(llvm::failure());
+  forget();
+  return std::nullopt;
+}
+
+std::optional<LoopResults> LoopBuilder::repeat() {
   steps.emplace(symbol, count, e);
   Values states(loop.states.size());
   for (size_t i = 0; i < states.size(); ++i) {

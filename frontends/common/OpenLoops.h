@@ -44,11 +44,14 @@ struct OpenLoop {
   bool testsBefore = false;
   mlir::Value first;
   /// Builds step `number` of these states. `wanted` is not null where what is
-  /// built is looked at and dropped: it then leaves no failure behind.
+  /// built is looked at and dropped.
   std::function<std::optional<Step>(mlir::AffineExpr number,
                                     llvm::ArrayRef<mlir::Value> states,
                                     const Wanted *wanted)>
       take;
+  /// Gives what takes back all messages from now on, and begins the loop's node
+  /// again.
+  std::function<std::function<void()>()> mark;
   /// What to do where data says how many steps there are.
   const char *dataRemedy;
 };
@@ -91,10 +94,9 @@ public:
   bool canRepeat() const;
   /// How many steps there are, where that is a number.
   std::optional<StepCount> known() const;
-  /// Whether so many could be written out as well.
-  bool canWriteOut() const;
-  /// Once, where it can. Nothing, and a failure, where a step cannot be built.
-  std::optional<LoopResults> build();
+  /// Once, where it can. A failure where a step cannot be built; nothing, and
+  /// no message of it, where so many can be written out instead.
+  std::optional<llvm::FailureOr<LoopResults>> build();
 
 private:
   bool isKept(size_t i) const {
@@ -113,6 +115,8 @@ private:
   void readCount(const OpenLoop::Step &step);
   void setCount(const Duration &duration);
   bool fit(llvm::ArrayRef<mlir::Value> compared);
+  bool canWriteOut() const;
+  std::optional<LoopResults> repeat();
   mlir::Value carry(std::optional<size_t> state, mlir::Value init);
   bool keepEnded(OpenLoop::Step &step);
   bool checkStates(const OpenLoop::Step &step);

@@ -323,6 +323,14 @@ public:
                        const OpenLoop::Wanted *wanted) {
       return wanted ? look(number, states, *wanted) : take(number, states);
     };
+    open.mark = [this]() -> std::function<void()> {
+      return [this, before = importer.diagnostics.size(),
+              reported = importer.lastReported] {
+        importer.diagnostics.resize(before);
+        importer.lastReported = reported;
+        e.begin(importer.locate(frame));
+      };
+    };
     builder.emplace(open, e);
     return builder->canRepeat();
   }
@@ -333,24 +341,19 @@ public:
 
   /// Nothing where steps cannot be repeated and can be written out.
   std::optional<LogicalResult> build(std::vector<Binding> &results) {
-    size_t before = importer.diagnostics.size();
-    auto *reported = importer.lastReported;
-    auto left = builder->build();
-    if (!left && builder->canWriteOut()) {
-      importer.diagnostics.resize(before);
-      importer.lastReported = reported;
-      e.begin(importer.locate(frame));
+    auto built = builder->build();
+    if (!built)
       return std::nullopt;
-    }
-    if (!left)
+    if (failed(*built))
       return llvm::failure();
+    LoopResults &left = **built;
     size_t states = loop.carried.size();
     for (size_t i = 0; i < loop.outputs; ++i)
-      results[states + i].value = left->outputs[i];
-    auto *next = left->outputs.begin() + loop.outputs;
+      results[states + i].value = left.outputs[i];
+    auto *next = left.outputs.begin() + loop.outputs;
     for (size_t i = 0; i < states; ++i) {
       results[i] = loop.carried[i];
-      setState(results[i], i, left->states);
+      setState(results[i], i, left.states);
       if (isList[i])
         continue;
       results[i].stacked.assign(next, next + added[i]);
@@ -434,16 +437,10 @@ private:
         roots.push_back(loop.body->output(1 + static_cast<int>(i)).name());
       }
     Nodes nodes = loop.body->node();
-    size_t before = importer.diagnostics.size();
-    auto *reported = importer.lastReported;
     std::vector<Binding> outputs;
-    bool ok = succeeded(importer.importStep(*loop.body, nodes,
-                                            argumentsOf(number, states), roots,
-                                            around, frame, outputs));
-    importer.diagnostics.resize(before);
-    importer.lastReported = reported;
-    e.begin(importer.locate(frame));
-    if (!ok)
+    if (failed(importer.importStep(*loop.body, nodes,
+                                   argumentsOf(number, states), roots, around,
+                                   frame, outputs)))
       return std::nullopt;
     OpenLoop::Step step;
     step.condition = outputs[0].value;

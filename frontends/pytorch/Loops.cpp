@@ -240,6 +240,12 @@ public:
                        const OpenLoop::Wanted *wanted) {
       return wanted ? look(states, *wanted) : take(states);
     };
+    open.mark = [this]() -> std::function<void()> {
+      return [this, before = importer.builder.getDiagnostics().size()] {
+        importer.builder.getDiagnostics().resize(before);
+        e.begin(importer.locate(node));
+      };
+    };
     builder.emplace(open, e);
     return builder->canRepeat();
   }
@@ -248,18 +254,14 @@ public:
 
   /// Nothing where steps cannot be repeated and can be written out.
   std::optional<LogicalResult> build(std::vector<Part> &results) {
-    auto &messages = importer.builder.getDiagnostics();
-    size_t before = messages.size();
-    auto left = builder->build();
-    if (!left && builder->canWriteOut()) {
-      messages.resize(before);
-      e.begin(importer.locate(node));
+    auto built = builder->build();
+    if (!built)
       return std::nullopt;
-    }
-    if (!left)
+    if (mlir::failed(*built))
       return llvm::failure();
+    const Values &left = (*built)->states;
     for (size_t i = 0; i < loop.states; ++i)
-      results.push_back({left->states[2 * i], left->states[2 * i + 1], {}});
+      results.push_back({left[2 * i], left[2 * i + 1], {}});
     return llvm::success();
   }
 
@@ -308,12 +310,8 @@ private:
       body.outputs.push_back(
           {OutputSpec::Kind::User, body.graph.outputs.back(), ""});
     }
-    auto &messages = importer.builder.getDiagnostics();
-    size_t before = messages.size();
     std::vector<Part> next;
     auto step = run(body, states, next);
-    messages.resize(before);
-    e.begin(importer.locate(node));
     if (!step)
       return std::nullopt;
     step->states.resize(states.size());

@@ -98,6 +98,9 @@ public:
                        const OpenLoop::Wanted *wanted) {
       return wanted ? look(states, *wanted) : take(number, states);
     };
+    open.mark = [this]() -> std::function<void()> {
+      return [told = Told(importer)] { told.restore(); };
+    };
     builder.emplace(open, e);
     return builder->canRepeat();
   }
@@ -106,23 +109,21 @@ public:
 
   /// Nothing where steps cannot be repeated and can be written out.
   std::optional<LogicalResult> build(Items &states) {
-    Told before(importer);
-    auto left = builder->build();
-    if (!left && builder->canWriteOut()) {
-      before.restore();
+    auto built = builder->build();
+    if (!built)
       return std::nullopt;
-    }
-    if (!left)
+    if (failed(*built))
       return llvm::failure();
-    states = itemsOf(left->states, false);
-    const auto *output = left->outputs.begin();
+    LoopResults &left = **built;
+    states = itemsOf(left.states, false);
+    const auto *output = left.outputs.begin();
     for (auto [i, isSet] : llvm::enumerate(lists)) {
       if (!isSet)
         continue;
       OpenList list = *first[i].openList;
-      if (!e.agree(left->count, list.count, "sets one each step"))
+      if (!e.agree(left.count, list.count, "sets one each step"))
         return LogicalResult(e.fail(
-            "sets " + e.getSymbols().toString(left->count) +
+            "sets " + e.getSymbols().toString(left.count) +
                 " elements of a list of " + e.getSymbols().toString(list.count),
             "let the loop have as many steps as the list elements"));
       list.stacked = *output++;
@@ -139,7 +140,7 @@ private:
         : importer(importer), diagnostics(importer.diagnostics.size()),
           reported(importer.reported), isTooLarge(importer.isTooLarge),
           location(importer.emitter.getLocation()) {}
-    void restore() {
+    void restore() const {
       importer.diagnostics.resize(diagnostics);
       importer.reported = reported;
       importer.isTooLarge = isTooLarge;
@@ -197,12 +198,10 @@ private:
     for (auto [i, at] : llvm::enumerate(firsts))
       if (first[i].value && at < wanted.size() && wanted.test(at))
         asked.insert(static_cast<int>(i));
-    Told before(importer);
     Items states = itemsOf(values, true);
     auto condition = steps.test(states);
-    bool ok = succeeded(condition) && succeeded(steps.take(states, &asked));
-    before.restore();
-    if (!ok || states.size() != first.size())
+    if (failed(condition) || failed(steps.take(states, &asked)) ||
+        states.size() != first.size())
       return std::nullopt;
     OpenLoop::Step step;
     step.condition = *condition;

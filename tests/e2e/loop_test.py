@@ -348,6 +348,8 @@ CONDITIONS = {
     "not over, then size": [node("Not", ["over"], ["ok"]),
                             node("If", ["ok"], ["next_go"], then_branch=branch([node("Identity", ["less_n"], ["u"])], "u"), else_branch=branch([node("Not", ["over"], ["v"])], "v"))],
     "one size or the other": [node("If", ["over"], ["next_go"], then_branch=branch([node("Identity", ["less_n"], ["u"])], "u"), else_branch=branch([node("Identity", ["less_m"], ["v"])], "v"))],
+    "a bound of data": [node("ReduceSum", ["h"], ["sum_h"], keepdims=0), node("Exp", ["sum_h"], ["high"]), node("Cast", ["high"], ["most"], to=I64),
+                        node("Min", ["most", "n"], ["end"]), node("Less", ["next_c", "end"], ["next_go"])],
     "other than true": [node("Or", ["less_n", "less_5"], ["go_on"]), node("Xor", ["go_on", "true"], ["end"]), node("Xor", ["end", "true"], ["next_go"])],
 }  # fmt: skip
 
