@@ -184,8 +184,12 @@ private:
                   (loop.count && loop.count->most <= maxSteps) ||
                   (loop.isChoice && ++chosen <= maxChosenSteps &&
                    !isOpenBySizes(read, e));
-    if (!loop.keep || !mayEnd || !condition ||
-        !elementOf(condition).isInteger(1) || rankOf(condition) != 0)
+    if (!loop.keep && mayEnd)
+      return e.fail("data may end the loop before its last step, so that the "
+                    "number of outputs of steps is not known",
+                    loop.dataRemedy);
+    if (!mayEnd || !condition || !elementOf(condition).isInteger(1) ||
+        rankOf(condition) != 0)
       return failUnknown(loop, condition, e);
     if (bound.isFalse)
       return false;

@@ -412,6 +412,16 @@ def test_steps_tried_in_vain_ask_nothing_of_sizes(tmp_path):
     check(tmp_path, [steps(["y", "z"])], [("h", 2), ("a", 2, "t"), ("b", 5)], ["y", "z"], numbers, (2, 3))
 
 
+@pytest.mark.parametrize("trips", ["ten", "many"])
+def test_outputs_of_a_loop_that_data_ends_are_refused(tmp_path, trips):
+    """Their number is not known, however many steps there are at most."""
+    nodes = [*plain("zero"), node("ReduceMax", ["next"], ["top"], keepdims=0), node("Less", ["top", "bound"], ["next_go"])]
+    steps = loop(nodes, [STATE], [("out", 3)], tests=True, trips=trips)
+    numbers = NUMBERS | {"bound": np.float32(0.9), "ten": np.int64(10), "many": np.int64(600)}
+    with pytest.raises(harness.CharoniaError, match="data may end the loop before its last step, so that the number of outputs of steps is not known"):
+        check(tmp_path, [steps(["y", "z"])], [("h", 3), ("a", 3, "t")], ["y", "z"], numbers)
+
+
 REFUSED = {
     "grows": ([node("Concat", ["s", "x"], ["next"], axis=0)], r"a step makes float32\[6\] of a state of float32\[3\]"),
     "sizes": (
