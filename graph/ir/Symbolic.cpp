@@ -24,10 +24,17 @@ std::optional<SmallVector<int64_t>> SymbolicTensor::constants() const {
 }
 
 /// A constant as integers of `type` hold it; null where it is none of ours.
-/// What is no constant is taken to fit.
+/// What is no constant is taken to fit if it may.
 static AffineExpr wrapped(AffineExpr element, Type type) {
   auto integer = dyn_cast<IntegerType>(type);
   auto constant = element && integer ? constantOf(element) : std::nullopt;
+  if (element && integer && !constant && integer.getWidth() == 32) {
+    Interval limits = limitsOf(integer);
+    ArrayRef<AffineExpr> none;
+    bool isOutside = isNonNegative(element - limits.high - 1, none) ||
+                     isNonNegative(limits.low - 1 - element, none);
+    return isOutside ? AffineExpr() : element;
+  }
   if (!constant || holds(integer, {*constant, *constant}))
     return element;
   if (integer.getWidth() == 1 || integer.getWidth() == 64)

@@ -307,6 +307,16 @@ def test_sizes_or_data_end_it(tmp_path, form):
         check(tmp_path, [*extent("a", "one", "n"), steps(["y", "c_end"])], inputs, results, numbers, (1, 2, 7, 40))
 
 
+def test_counters_of_a_size_that_wrap(tmp_path):
+    """Whatever the size is, it is negative two steps of 2^30 behind that, in a loop that is written out."""
+    counts = (info("c", kind=TensorProto.INT32), info("next_c", kind=TensorProto.INT32), "n32")
+    nodes = [row("a", 1, "zero", "x"), node("Add", ["s", "x"], ["next"]), node("Add", ["c", "far"], ["next_c"]), node("Greater", ["next_c", "none"], ["next_go"])]
+    steps = loop(nodes, [STATE, counts], [], tests=True, trips="few")
+    numbers = NUMBERS | {"far": np.int32(2**30), "none": np.int32(0), "few": np.int64(20)}
+    outer = [*extent("a", "one", "n"), node("Cast", ["n"], ["n32"], to=TensorProto.INT32), steps(["y", "c_end"])]
+    check(tmp_path, outer, [("h", 3), ("a", 3, "t")], ["y", info("c_end", kind=TensorProto.INT32)], numbers)
+
+
 def branch(nodes, result):
     return onnx.helper.make_graph(nodes, "branch", [], [info(result, kind=BOOL)])
 
