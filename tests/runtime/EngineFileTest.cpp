@@ -329,7 +329,7 @@ TEST_F(ManifestRules, Messages) {
             "shape symbol 0 has the divisor 0");
   using Relation = Constraint::Relation;
   EXPECT_EQ(rejected([](M m) {
-              m.signature.constraints[0].relation = static_cast<Relation>(4);
+              m.signature.constraints[0].relation = static_cast<Relation>(5);
             }),
             "constraint 0 has an unknown relation");
   EXPECT_EQ(rejected([](M m) { m.signature.constraints[0].left = 0; }),
