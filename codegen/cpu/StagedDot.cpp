@@ -135,7 +135,8 @@ static mlir::Value carriedSums(mlir::Value sums) {
       !mlir::OpTrait::hasElementwiseMappableTraits(scaled))
     return sums;
   for (mlir::Value operand : scaled->getOperands())
-    if (llvm::isa<mlir::BlockArgument>(operand) && operand.hasOneUse())
+    if (llvm::isa<mlir::BlockArgument>(operand) && operand.hasOneUse() &&
+        operand.getType() == sums.getType())
       return operand;
   return sums;
 }
@@ -188,14 +189,16 @@ KernelEmitter::Staged KernelEmitter::stageRight(mlir::Value tile,
 /// are scaled there, or else in a place of their own.
 KernelEmitter::Parked KernelEmitter::parkSums(mlir::Value sums) {
   mlir::Value carried = carriedSums(sums);
-  std::optional<Parked> parked = findParked(carried);
-  if (!parked || !sums.hasOneUse())
+  // What was parked outside of this loop or branch is read again in it.
+  auto &here = scopes.back().parked;
+  auto parked = here.find(carried);
+  if (parked == here.end() || !sums.hasOneUse())
     return park(allParts(sums));
+  Parked place = parked->second;
   Geometry shape = geometry(sums);
   for (int64_t i = 0; carried != sums && i < shape.pieces(); ++i)
-    storeParked(*parked, piece(sums, i / shape.chunks(), i % shape.chunks()),
-                i);
-  return *parked;
+    storeParked(place, piece(sums, i / shape.chunks(), i % shape.chunks()), i);
+  return place;
 }
 
 KernelEmitter::Parked KernelEmitter::addStaged(tile::DotOp op, Product p) {

@@ -78,10 +78,19 @@ ExpressionPtr GuardReader::make(StringRef head,
                                 std::vector<ExpressionPtr> operands) {
   if (!llvm::all_of(operands, [](const auto &e) { return bool(e); }))
     return {};
+  // What is shared is looked at by each that reads it.
+  constexpr int64_t maxNodes = 4096;
+  int64_t nodes = 1;
+  for (const ExpressionPtr &operand : operands)
+    nodes += parser.nodesOf(operand);
+  if (nodes > maxNodes)
+    return fail("has too many terms");
   Expression expression;
   expression.head = head.str();
   expression.operands = std::move(operands);
-  return parser.unique(std::move(expression));
+  ExpressionPtr made = parser.unique(std::move(expression));
+  parser.setNodes(made, nodes);
+  return made;
 }
 ExpressionPtr GuardReader::makeInteger(int64_t value) {
   Expression expression;
@@ -236,9 +245,11 @@ ExpressionPtr GuardReader::readNumber() {
     ++size;
   StringRef text = rest.take_front(size);
   rest = rest.drop_front(size);
+  // Above all sizes it is all the same, and sums must not overflow.
+  constexpr int64_t most = int64_t(1) << 53;
   int64_t value;
   if (!text.getAsInteger(10, value))
-    return makeInteger(value);
+    return makeInteger(std::min(value, most));
   Expression number;
   number.head = "Float";
   number.name = text.str();

@@ -31,9 +31,18 @@ public:
 private:
   friend class GuardReader;
   ExpressionPtr unique(Expression expression);
+  /// Nodes of an expression, shared ones counted for each of their readers.
+  int64_t nodesOf(const ExpressionPtr &expression) const {
+    auto it = nodes.find(expression.get());
+    return it == nodes.end() ? 1 : it->second;
+  }
+  void setNodes(const ExpressionPtr &expression, int64_t count) {
+    nodes[expression.get()] = count;
+  }
 
   Sources sources;
   llvm::StringMap<ExpressionPtr> known;
+  llvm::DenseMap<const Expression *, int64_t> nodes;
 };
 
 /// A guard for messages: "x.size()[1] % 4 == 0", of bounded length.

@@ -193,6 +193,7 @@ bool ProgramImporter::assumeGuard(const ExpressionPtr &guard,
     if (StringRef opposite = oppositeOf(operands[0]->head); !opposite.empty()) {
       auto other = std::make_shared<Expression>(*operands[0]);
       other->head = opposite.str();
+      negated.push_back(other); // What is looked at once stays where it is.
       return assumeGuard(other, text);
     }
   bool isOfSizes =
@@ -244,6 +245,7 @@ void ProgramImporter::assumeGuards() {
   }
   builder.getSymbols().setAsker("");
   divisors.clear();
+  negated.clear();
   if (!ofMemory.empty())
     builder.add(Diagnostic::Severity::Note,
                 "the program has guards on how its example inputs lie in "

@@ -163,6 +163,8 @@ private:
   llvm::StringMap<std::string> dimNames;
   /// Divisors that are known to be positive, of guards.
   llvm::DenseSet<const Expression *> divisors;
+  /// Conditions that stand for what guards negate.
+  std::vector<ExpressionPtr> negated;
   /// Inputs that a note says are written to.
   std::set<std::string> written;
   /// Names that outputs depend on.

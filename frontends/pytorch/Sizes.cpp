@@ -21,6 +21,24 @@ AffineExpr Sizes::quotient(AffineExpr a, AffineExpr b, bool up) {
   return graph::simplify(up ? a.ceilDiv(b) : a.floorDiv(b));
 }
 
+/// Whether no number in the sum or product of two expressions, nor one that
+/// further arithmetic is likely to make of it, leaves 64 bits.
+static bool staysSmall(AffineExpr a, AffineExpr b, bool isProduct) {
+  constexpr int64_t most = int64_t(1) << 60;
+  auto largest = [](AffineExpr expr) {
+    int64_t result = 1;
+    expr.walk([&](AffineExpr e) {
+      int64_t c = graph::constantOf(e).value_or(0);
+      result = std::max(result, c == INT64_MIN ? INT64_MAX : std::abs(c));
+    });
+    return result;
+  };
+  int64_t x = largest(a), y = largest(b), both;
+  bool overflows =
+      isProduct ? llvm::MulOverflow(x, y, both) : llvm::AddOverflow(x, y, both);
+  return !overflows && both <= most;
+}
+
 AffineExpr Sizes::operation(const Expression &expression,
                             llvm::ArrayRef<AffineExpr> operands) {
   const std::string &head = expression.head;
@@ -38,6 +56,8 @@ AffineExpr Sizes::operation(const Expression &expression,
                      : isSum && llvm::AddOverflow(*a, *b, exact)))
         return {};
       if (isSum || isProduct) {
+        if (!staysSmall(result, next, isProduct))
+          return {};
         result = isSum ? result + next : result * next;
         continue;
       }
@@ -58,8 +78,11 @@ AffineExpr Sizes::operation(const Expression &expression,
   constexpr int64_t maxPower = 8;
   if (head == "Pow" && exponent && *exponent >= 0 && *exponent <= maxPower) {
     AffineExpr result = mlir::getAffineConstantExpr(1, context);
-    for (int64_t i = 0; i < *exponent; ++i)
+    for (int64_t i = 0; i < *exponent; ++i) {
+      if (!staysSmall(result, a, /*isProduct=*/true))
+        return {};
       result = result * a;
+    }
     return graph::simplify(result);
   }
   if ((head == "Mod" || head == "PythonMod") &&

@@ -216,5 +216,37 @@ func.func @kernel(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer
   }
 }
 
+/// Sums that wait in memory in front of a loop are read again by each of its
+/// steps, so no step may add to them there; those that a loop carries, scaled
+/// first, are added to where they wait.
+TEST_P(CpuDot, StagedSumsOfLoops) {
+  const char *program = R"(
+func.func @kernel(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %x: !tile.buffer<f32>, %c: !tile.buffer<f32>, %d: !tile.buffer<f32>) attributes {tile.kernel} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = arith.constant 3 : index
+  %half = arith.constant dense<0.5> : tensor<28x16xf32>
+  %init = arith.constant dense<0.0> : tensor<28x16xf32>
+  %l = tile.load %a[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (28, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>) -> tensor<28x64xf32>
+  %q = tile.load %b[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (64, 16)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>) -> tensor<64x16xf32>
+  %y = arith.addf %q, %q : tensor<64x16xf32>
+  %d1 = tile.dot %l, %y, %init : tensor<28x64xf32>, tensor<64x16xf32> -> tensor<28x16xf32>
+  %all = scf.for %i = %zero to %n step %one iter_args(%sum = %init) -> (tensor<28x16xf32>) {
+    %r = tile.load %x[%i] {map = affine_map<(d0, d1)[s0] -> (s0, d0, d1)>, shape = affine_map<()[s0] -> (3, 64, 16)>, rank = 3 : i64, checks = array<i64>} : (!tile.buffer<f32>, index) -> tensor<64x16xf32>
+    %r2 = arith.addf %r, %r : tensor<64x16xf32>
+    %d2 = tile.dot %l, %r2, %d1 : tensor<28x64xf32>, tensor<64x16xf32> -> tensor<28x16xf32>
+    tile.store %d2, %c[%i] {map = affine_map<(d0, d1)[s0] -> (s0, d0, d1)>, shape = affine_map<()[s0] -> (3, 28, 16)>, rank = 3 : i64, checks = array<i64>} : tensor<28x16xf32>, !tile.buffer<f32>, index
+    %scaled = arith.mulf %sum, %half : tensor<28x16xf32>
+    %next = tile.dot %l, %y, %scaled : tensor<28x64xf32>, tensor<64x16xf32> -> tensor<28x16xf32>
+    scf.yield %next : tensor<28x16xf32>
+  }
+  tile.store %all, %d[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (28, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<28x16xf32>, !tile.buffer<f32>
+  return
+})";
+  expectSame(program,
+             {{28 * 64}, {64 * 16}, {3 * 64 * 16}, {3 * 28 * 16}, {28 * 16}},
+             {}, 1, 2e-5);
+}
+
 CHARONIA_CPU_SUITE(CpuDot);
 } // namespace

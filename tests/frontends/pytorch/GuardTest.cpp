@@ -67,6 +67,13 @@ TEST(Guard, Damaged) {
   for (int i = 0; i < 10000; ++i)
     row += "//1";
   EXPECT_EQ(parsed(row), "problem: has too many divisions in a row");
+  // A comparison of three looks at the middle one twice.
+  std::string nested = "1";
+  for (int i = 0; i < 26; ++i)
+    nested = "(0 <= " + nested + " <= 9)";
+  EXPECT_EQ(parsed(nested), "problem: has too many terms");
+  EXPECT_EQ(parsed("9223372036854775807 > 1"),
+            "StrictGreaterThan(9007199254740992, 1)");
 }
 
 /// Texts that are near to guards neither crash the parser nor recurse.
