@@ -572,18 +572,19 @@ void KernelEmitter::storePiece(tile::StoreOp op, int64_t row, int64_t chunk,
     llvm::SmallVector<Value *> parts =
         registerParts(mask, at.guard.leading, bytes);
     int64_t width = at.width / parts.size();
+    Value *whole = nullptr;
+    if (at.guard.end && parts.size() == 1 && mask == at.guard.mask) {
+      whole = b.CreateICmpEQ(at.guard.end, b.getInt32(width));
+      if (at.guard.first)
+        whole =
+            b.CreateAnd(whole, b.CreateICmpEQ(at.guard.first, b.getInt32(0)));
+    }
     for (auto [i, part] : llvm::enumerate(parts)) {
       Value *to = b.CreateConstGEP1_64(value->getType()->getScalarType(),
                                        address, i * width);
-      Value *whole = at.guard.end && parts.size() == 1
-                         ? b.CreateICmpEQ(at.guard.end, b.getInt32(width))
-                         : nullptr;
-      if (whole && at.guard.first)
-        whole =
-            b.CreateAnd(whole, b.CreateICmpEQ(at.guard.first, b.getInt32(0)));
       if (part)
-        storeLanes(lanesOf(value, i * width, width), to, align, part,
-                   mask == at.guard.mask ? whole : nullptr, own);
+        storeLanes(lanesOf(value, i * width, width), to, align, part, whole,
+                   own);
     }
     return;
   }

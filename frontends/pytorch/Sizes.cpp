@@ -49,12 +49,6 @@ AffineExpr Sizes::operation(const Expression &expression,
   if (isSum || isProduct || isLeast || isMost) {
     AffineExpr result = operands[0];
     for (AffineExpr next : operands.drop_front()) {
-      int64_t exact;
-      auto a = graph::constantOf(result), b = graph::constantOf(next);
-      if (a && b &&
-          (isProduct ? llvm::MulOverflow(*a, *b, exact)
-                     : isSum && llvm::AddOverflow(*a, *b, exact)))
-        return {};
       if (isSum || isProduct) {
         if (!staysSmall(result, next, isProduct))
           return {};

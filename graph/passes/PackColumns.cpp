@@ -45,12 +45,8 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
         element.getIntOrFloatBitWidth() < 16 || !isComputed(value))
       return false;
     int64_t width = sizes.back(), terms = sizes[rank - 2],
-            bytes = width * element.getIntOrFloatBitWidth() / 8, all = 1,
-            results = 1;
-    for (int64_t size : sizes)
-      all = llvm::SaturatingMultiply<uint64_t>(all, size);
-    for (int64_t size : sizesOf(op->getResult(0)))
-      results = llvm::SaturatingMultiply<uint64_t>(results, size);
+            bytes = width * element.getIntOrFloatBitWidth() / 8,
+            all = elementsOf(value), results = elementsOf(op->getResult(0));
     if (all <= 0 || results <= 0 || bytes % line != 0 || width <= panel)
       return false;
     int64_t rows = results / (all / terms);
@@ -66,14 +62,15 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
     return sizes;
   }
 
+  int64_t elementsOf(Value value) {
+    int64_t all = 1;
+    for (int64_t size : sizesOf(value))
+      all = llvm::SaturatingMultiply<uint64_t>(all, size);
+    return all;
+  }
+
   /// Weights are packed already, and what is repeated is smaller where it is.
   bool isComputed(Value value) {
-    auto elementsOf = [&](Value of) {
-      int64_t all = 1;
-      for (int64_t size : sizesOf(of))
-        all = llvm::SaturatingMultiply<uint64_t>(all, size);
-      return all;
-    };
     int64_t elements = elementsOf(value);
     while (Operation *op = value.getDefiningOp()) {
       if (isWeight(op) || op->getNumOperands() == 0)
