@@ -4,6 +4,8 @@
     bench_gpu_models.py [NAME...] [--batch 1] [--charonia PROGRAM]... [--peers eager,default,max-autotune]
                         [--precision fp16|bf16|tf32|fp32] [--rounds 3] [--limit SECONDS] [--json out.json] [--tables DIR]
 
+Without names they are the eleven of `subjects`; `transformers/NAME` is one of gpu_transformers.py, any
+other NAME an image model of torchvision at 224 x 224.
 The models are built here with drawn weights, exported with torch.export at the measured shape and
 compiled by each PROGRAM (the first is "ours", others are older ones beside it). The peers: eager
 PyTorch; torch.compile in its default mode; torch.compile in mode max-autotune-no-cudagraphs, captured
@@ -75,6 +77,20 @@ def subjects() -> dict[str, tuple]:
     return table
 
 
+def subject(name: str) -> tuple:
+    if name.startswith("transformers/"):
+        import gpu_transformers
+
+        return gpu_transformers.subject(name.removeprefix("transformers/"))
+    return subjects().get(name) or image_model(name)
+
+
+def first(value):
+    """The first output of a module."""
+    values = list(value.values()) if isinstance(value, dict) else value
+    return values[0] if isinstance(values, (tuple, list)) else values
+
+
 class Charonia:
     """One program, its engine of the model at hand, and the rounds of it."""
 
@@ -115,12 +131,11 @@ def peers_of(module, tensors, options) -> dict[str, TorchGraph]:
 
 
 def measure(name: str, programs: list[Charonia], options, folder: Path) -> dict:
-    build, make, tokens = subjects()[name]
+    build, make, tokens = subject(name)
     torch.manual_seed(0)
     module = build().eval()
     arrays = make(options.batch, tokens, np.random.RandomState(7))
     given = tuple(torch.from_numpy(a) for a in arrays.values())
-    first = lambda value: value[0] if isinstance(value, (tuple, list)) else value
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         want = first(module(*given)).numpy()
@@ -153,7 +168,7 @@ def measure(name: str, programs: list[Charonia], options, folder: Path) -> dict:
         options.tables.mkdir(parents=True, exist_ok=True)
         text = programs[0].call("inspect", programs[0].engine, "--kernels")
         text += programs[0].call("bench", programs[0].engine, *inputs, "--device", "cuda", "--duration", options.seconds)
-        (options.tables / f"{name}.txt").write_text(text)
+        (options.tables / f"{name.replace('/', '-')}.txt").write_text(text)
     outputs = folder / "outputs"
     programs[0].call("run", programs[0].engine, *inputs, "--device", "cuda", "--output-dir", outputs)
     got = [np.load(path) for path in sorted(outputs.glob("*.npy"))]

@@ -4,7 +4,7 @@
 // memory: a loaded tile is read where it lies, any other is put into the
 // scratch once. Integers of 16 bits are taken in pairs of neighbouring terms,
 // whose two products one instruction adds; bytes four terms at a time where
-// there is VNNI, else as integers of 16 bits.
+// there is VNNI or 16 bits hold the sums of pairs, else as integers of 16 bits.
 #include "codegen/cpu/DotParts.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
@@ -43,6 +43,17 @@ charonia::cpu::offsetsAlong(const graph::Sum &offset, unsigned axis,
   return result;
 }
 
+/// Whether a left side of bytes is multiplied as integers of 16 bits: without
+/// VNNI, where pairs of its products need more than these.
+bool KernelEmitter::isWidened(mlir::Value left) {
+  auto type = llvm::cast<mlir::RankedTensorType>(left.getType());
+  return type.getElementType().isInteger(8) && isa != CpuIsa::V4Vnni &&
+         !llvm::all_of(left.getUsers(), [&](mlir::Operation *user) {
+           auto dot = llvm::dyn_cast<tile::DotOp>(user);
+           return dot && dot.getLhs() == left && dot.getPairsFit();
+         });
+}
+
 /// Along which axis the elements of a loaded tile [m, k] can be read in place
 /// from one address: constant distances along it and checks that do not look at
 /// it.
@@ -52,7 +63,7 @@ std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
       !hasScalarSymbols(load))
     return std::nullopt;
   const AccessPlan &whole = plan(tile::AccessOp::get(load));
-  if (element.isInteger(8) && isa != CpuIsa::V4Vnni)
+  if (isWidened(load))
     return std::nullopt;
   // Some terms are read as one.
   bool together = element.isInteger(16) || element.isInteger(8);
@@ -71,10 +82,6 @@ std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
   return std::nullopt;
 }
 
-/// Bytes without VNNI are multiplied as integers of 16 bits.
-static bool isWidened(mlir::Type element, CpuIsa isa) {
-  return element.isInteger(8) && isa != CpuIsa::V4Vnni;
-}
 
 /// Whether a tile of bytes has signs where it is the left side of products.
 static std::optional<bool> leftHasSign(mlir::Value tile) {
@@ -102,7 +109,7 @@ void KernelEmitter::prepareLeft(mlir::Value tile, bool memoryMayChange) {
   mlir::Type element =
       llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
   bool half = element.isF16() || element.isBF16(),
-       widened = isWidened(element, isa);
+       widened = isWidened(tile);
   std::optional<bool> hasSign = widened ? leftHasSign(tile) : false;
   if (!hasSign) {
     fail(tile.getDefiningOp(), "bytes are multiplied with and without a sign");
@@ -153,7 +160,7 @@ KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
   if (left.staged) {
     if (left.type.isF16() || left.type.isBF16())
       left.type = mlir::Float32Type::get(tile.getContext());
-    else if (isWidened(left.type, isa))
+    else if (isWidened(tile))
       left.type = mlir::IntegerType::get(tile.getContext(), 16);
     left.offsets =
         llvm::to_vector(llvm::seq<int64_t>(0, geometry(tile).shape[1]));
@@ -303,7 +310,7 @@ Value *KernelEmitter::rightTerms(const Product &p, int64_t k, int64_t chunk) {
   if (p.terms == 1)
     return toAccumulator(piece(right, k, chunk), p.right, p.sum);
   constexpr int64_t quad = 4;
-  bool widened = isWidened(p.right, isa);
+  bool widened = p.right.isInteger(8) && p.terms == 2;
   llvm::SmallVector<Value *> rows;
   Value *all = p.right.isInteger(8) ? packedQuads(right, k / quad * quad, chunk)
                                     : nullptr;
@@ -365,6 +372,15 @@ Value *KernelEmitter::addTerms(const Product &p, Value *sum, Value *left,
   } else {
     constexpr ID pairs[] = {x86_avx512_pmaddw_d_512, x86_avx2_pmadd_wd,
                             x86_sse2_pmadd_wd};
+    if (p.terms == 4) {
+      constexpr ID bytes[] = {x86_avx512_pmaddubs_w_512, x86_avx2_pmadd_ub_sw,
+                              x86_ssse3_pmadd_ub_sw_128};
+      if (p.signedLhs)
+        std::swap(a, right); // the first has no sign
+      auto *halves = llvm::FixedVectorType::get(b.getInt16Ty(), 2 * width);
+      a = b.CreateIntrinsic(halves, bytes[size], {a, right});
+      right = llvm::ConstantInt::get(halves, 1);
+    }
     products = b.CreateIntrinsic(type, pairs[size], {a, right});
   }
   if (!own)
@@ -388,7 +404,7 @@ KernelEmitter::Product KernelEmitter::productOf(tile::DotOp op) {
             right,
             sum};
   if (right.isInteger(8))
-    p.terms = isWidened(right, isa) ? 2 : 4;
+    p.terms = isWidened(op.getLhs()) ? 2 : 4;
   else if (right.isInteger(16) && sum.isInteger(32))
     p.terms = 2;
   return p;

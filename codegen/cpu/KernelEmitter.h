@@ -379,6 +379,7 @@ private:
   Value *interleave(llvm::ArrayRef<Value *> rows);
   Value *addTerms(const Product &p, Value *sum, Value *left, Value *right);
   std::optional<unsigned> axisInPlace(tile::LoadOp load);
+  bool isWidened(mlir::Value left);
   void prepareLeft(mlir::Value tile, bool memoryMayChange);
   Value *toAccumulator(Value *value, mlir::Type from, mlir::Type to);
 

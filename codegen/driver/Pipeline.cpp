@@ -93,6 +93,8 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
          // split, which would take the weights as they are.
          if (options.device == DeviceKind::Cpu) {
            passes.addNestedPass<func::FuncOp>(createStorePadding());
+           // While weights are what the model has, and behind what joins them.
+           passes.addNestedPass<func::FuncOp>(createBoundProducts());
            PackWeightsOptions pack;
            pack.panel = options.panelColumns;
            passes.addPass(createPackWeights(pack));

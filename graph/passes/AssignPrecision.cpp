@@ -321,8 +321,8 @@ private:
     auto it = result ? kinds.find(result) : kinds.end();
     bool narrow = graphOp && it != kinds.end() && it->second == Kind::Narrow;
     OpBuilder builder(op);
-    if (narrow && (readsInexact(graphOp) || distances.contains(op) ||
-                   partialSums.contains(op)))
+    if (narrow && (readsInexact(graphOp) || readsWide(graphOp) ||
+                   distances.contains(op) || partialSums.contains(op)))
       return computeInFull(op, builder);
     for (OpOperand &operand : op->getOpOperands()) {
       if (!kinds.contains(operand.get()))
@@ -353,6 +353,16 @@ private:
              return number && isWide(operand) && std::isfinite(*number) &&
                     std::abs(*number) <= largestFinite() &&
                     !isExact(*number, target);
+           });
+  }
+
+  /// Whether a pointwise operator of activations reads a statistic, as a norm
+  /// that is 1e-12 at least: rounded, it may be a divisor of 0, or infinite.
+  bool readsWide(GraphOpInterface op) {
+    return op.getRole() == OpRole::Pointwise &&
+           llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+             return kinds.contains(operand.get()) &&
+                    kindOf(operand) == Kind::Wide;
            });
   }
 

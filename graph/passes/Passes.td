@@ -188,6 +188,16 @@ def FoldPadding : Pass<"fold-padding", "mlir::func::FuncOp"> {
   }];
 }
 
+def BoundProducts : Pass<"bound-products", "mlir::func::FuncOp"> {
+  let summary = "Notes products of bytes of which two fit 16 bits";
+  let description = [{
+    What bytes a weight has is known: of weights within -64 and 64, as quantizers make
+    them for CPUs without VNNI ("reduced range"), any two products by bytes without a sign
+    add up to 16 bits, so that an instruction that adds pairs up in 16 bits is exact. The
+    contraction is given the attribute `graph.pairs_fit`. For CPU targets.
+  }];
+}
+
 def StorePadding : Pass<"store-padding", "mlir::func::FuncOp"> {
   let summary = "Zeros around an image of few channels are stored with it";
   let description = [{

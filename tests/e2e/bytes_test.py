@@ -110,6 +110,26 @@ def test_convolutions(tmp_path, target, left, right, point, groups):
     np.testing.assert_array_equal(got, want.astype(np.int32))
 
 
+@pytest.mark.parametrize("left, right", [(U8, I8), (I8, I8), (I8, U8)])
+def test_narrow_weights(tmp_path, target, left, right):
+    """Of 7 bits, with and without the one value more whose pairs 16 bits do not hold."""
+    rng = np.random.default_rng(10)
+    most = 64 if right == I8 else 127
+    for shape, n in [((37, 64), 40), ((2, 29, 67), 33), ((1, 129), 45), ((3, 5), 1), ((6, 1030), 17)]:
+        for larger in (0, 1):
+            a, b = extremes(rng, shape, left), extremes(rng, (shape[-1], n), right)
+            b = np.clip(b, -most if right == I8 else 0, most).astype(right)
+            b[:2, 0] = most + larger
+            a[..., :2] = np.iinfo(left).max if right == I8 else np.iinfo(left).min
+            got = run(tmp_path, "MatMulInteger", {"a": a}, {"b": b}, target)
+            np.testing.assert_array_equal(got, a.astype(np.int32) @ b.astype(np.int32), str((shape, n)))
+    a = extremes(rng, (1, 5, 9, 11), left)
+    b = np.clip(extremes(rng, (12, 5, 3, 3), right), -most if right == I8 else 0, most).astype(right)
+    got = run(tmp_path, "ConvInteger", {"a": a}, {"b": b}, target)
+    windows = np.lib.stride_tricks.sliding_window_view(a.astype(np.int32), (3, 3), (2, 3))
+    np.testing.assert_array_equal(got, np.einsum("nchwij,ocij->nohw", windows, b.astype(np.int32)))
+
+
 @pytest.mark.parametrize("pad", ["VALID", "SAME_UPPER", "SAME_LOWER"])
 def test_padding_of_open_images(tmp_path, target, pad):
     """As many elements as the image, of any size, needs, which have the distance 0 from the zero point."""

@@ -351,3 +351,28 @@ def test_scales_that_weights_have_no_room_for(tmp_path, op, direction, dtype):
         harness.compile_model(path, tmp_path / "m.engine", target=target)
         (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path / "run")
         np.testing.assert_allclose(got, want, 1e-2 if dtype == np.float16 else 1e-5, err_msg=target)
+
+
+STATISTICS = {
+    "norm": [node("ReduceL2", "x a", "n", keepdims=1), node("Max", "n least", "m"), node("Div", "x m", "y")],
+    "deviation": [*CENTERED, node("Mul", "c0 c0", "xx"), node("ReduceMean", "xx a", "v", keepdims=1),
+                  node("Add", "v least", "w"), node("Sqrt", "w", "s"), node("Div", "c0 s", "y")],
+    "factor": [node("ReduceL2", "x a", "n", keepdims=1), node("Add", "n least", "m"), node("Reciprocal", "m", "f"),
+               node("Mul", "x f", "y")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("precision, tolerance", [("fp16", 2e-3), ("bf16", 2e-2)])
+@pytest.mark.parametrize("body", STATISTICS)
+def test_statistics_near_zero(tmp_path, body, precision, tolerance):
+    """Rows of zeros, and of one value, divided by what is 1e-12 at least: that is no zero in 16 bits."""
+    x = np.random.default_rng(11).standard_normal((5, 64)).astype(np.float32)
+    x[1], x[3] = 0, 1.5
+    path = model(tmp_path / "m.onnx", STATISTICS[body], {"x": [5, 64]}, more={"least": np.float32(1e-12)})
+    harness.compile_model(path, tmp_path / "m.engine", precision=precision)
+    got = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)[0].astype(np.float64)
+    wide = x.astype(np.float64)
+    if body == "deviation":
+        wide -= wide.mean(1, keepdims=True)
+    norm = np.linalg.norm(wide, axis=1, keepdims=True) / (np.sqrt(64) if body == "deviation" else 1)
+    np.testing.assert_allclose(got, wide / np.maximum(norm, 1e-6), atol=tolerance)

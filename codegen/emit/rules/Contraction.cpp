@@ -1,5 +1,6 @@
 // Matmul and convolution: operand coordinates for the K loop of Dot.h.
 #include "codegen/emit/rules/Dot.h"
+#include "graph/analysis/Pairs.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -119,6 +120,7 @@ FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
   p.extents = {lhsShape.back()};
   p.lhsElement = getElementTypeOrSelf(op.getLhs().getType());
   p.rhsElement = getElementTypeOrSelf(op.getRhs().getType());
+  p.pairsFit = graph::pairsFit(op);
   p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
     Demand d{op.getLhs(), axes.tile, batchOf(axes, lhsShape), {}};
     d.coordinates.push_back(axes.coordinates[rank - 2]);
@@ -186,6 +188,7 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
   DotProblem p;
   p.lhsElement = getElementTypeOrSelf(op.getInput().getType());
   p.rhsElement = getElementTypeOrSelf(op.getFilter().getType());
+  p.pairsFit = graph::pairsFit(op);
   // The window outside, channels inside: channels are contiguous in NHWC.
   for (unsigned i = 0; i < spatial; ++i)
     p.extents.push_back(filter[op.spatialDim(i)]);

@@ -473,7 +473,8 @@ private:
     Value product = tile::DotOp::create(
         b, e.loc(), values[0].getType(), *x, *y, shortSums ? start : values[0],
         e.getTarget().tf32 && p.lhsElement.isF32(), columns % n,
-        areBytes(p) && p.rhsElement.isUnsignedInteger());
+        areBytes(p) && p.rhsElement.isUnsignedInteger(),
+        areBytes(p) && p.pairsFit);
     if (shortSums)
       product = arith::AddFOp::create(b, e.loc(), values[0], product);
     return SmallVector<Value>{product};

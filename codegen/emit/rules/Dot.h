@@ -20,6 +20,8 @@ struct DotProblem {
   /// Element types of the operands in memory. They differ where the operands
   /// are bytes, of which one side has a sign.
   mlir::Type lhsElement, rhsElement;
+  /// Of bytes: any two products add up to 16 bits.
+  bool pairsFit = false;
   /// What is multiplied lies side by side along the axes, terms lie apart: one
   /// is taken after the other, in a loop for each part of them but the last.
   bool apart = false;

@@ -159,12 +159,14 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]
   let summary = "accumulator + lhs x rhs on [M, K], [K, N] tiles";
   let description = [{
     f16, bf16, f32 operands accumulate in f32, f64 in f64, integers in i32 or
-    wider. Of integers of 8 bits one side has no sign: rhs with `signed_lhs`, else lhs.
+    wider. Of integers of 8 bits one side has no sign: rhs with `signed_lhs`, else lhs;
+    with `pairs_fit` any two of their products add up to what 16 bits with a sign hold.
     `tf32` allows products of f32 with 10-bit mantissas. Only the first `columns`
     of the result count (0: all); behind them it may have any content.
   }];
   let arguments = (ins Tile_Tensor:$lhs, Tile_Tensor:$rhs, Tile_Tensor:$accumulator, UnitAttr:$tf32,
-                       DefaultValuedAttr<I64Attr, "0">:$columns, UnitAttr:$signed_lhs);
+                       DefaultValuedAttr<I64Attr, "0">:$columns, UnitAttr:$signed_lhs,
+                       UnitAttr:$pairs_fit);
   let results = (outs Tile_Tensor:$result);
   let extraClassDeclaration = [{
     /// The columns that count.

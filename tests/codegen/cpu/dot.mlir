@@ -137,3 +137,30 @@ func.func @bytes(%a: !tile.buffer<i8>, %b: !tile.buffer<i8>, %c: !tile.buffer<i3
   tile.store %sum, %c[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 32 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : tensor<6x32xi32>, !tile.buffer<i32>, index
   return
 }
+
+// Where pairs of their products fit 16 bits, they are by fours on every CPU, as wide as they lie.
+// VNNI-LABEL: fitting:
+// VNNI: vpdpbusd {{.*}}%zmm
+// CHECK-LABEL: fitting:
+// CHECK-NOT: vpmov{{[sz]}}xbw
+// CHECK: vpmaddubsw {{.*}}%zmm
+// CHECK-NEXT: vpmaddwd {{.*}}%zmm
+// V3-LABEL: fitting:
+// V3-NOT: vpmov{{[sz]}}xbw
+// V3: vpmaddubsw {{.*}}%ymm
+// V3: vpmaddwd {{.*}}%ymm
+func.func @fitting(%a: !tile.buffer<i8>, %b: !tile.buffer<i8>, %c: !tile.buffer<i32>) attributes {tile.kernel} {
+  %zero = arith.constant 0 : index
+  %k = arith.constant 768 : index
+  %kb = arith.constant 8 : index
+  %pid = tile.program_id : index
+  %init = arith.constant dense<0> : tensor<6x32xi32>
+  %sum = scf.for %i = %zero to %k step %kb iter_args(%acc = %init) -> (tensor<6x32xi32>) {
+    %x = tile.load %a[%i] {map = affine_map<(d0, d1)[s0] -> (d0, s0 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<i8>, index) -> tensor<6x8xi8>
+    %y = tile.load %b[%pid, %i] {map = affine_map<(d0, d1)[s0, s1] -> (s0, s1 floordiv 4 + d0 floordiv 4, d1, d0 mod 4)>, shape = affine_map<()[s0, s1] -> (24, 192, 32, 4)>, rank = 4 : i64, checks = array<i64>} : (!tile.buffer<i8>, index, index) -> tensor<8x32xi8>
+    %next = tile.dot %x, %y, %acc {pairs_fit} : tensor<6x8xi8>, tensor<8x32xi8> -> tensor<6x32xi32>
+    scf.yield %next : tensor<6x32xi32>
+  }
+  tile.store %sum, %c[%pid] {map = affine_map<(d0, d1)[s0] -> (d0, s0 * 32 + d1)>, shape = affine_map<()[s0] -> (6, 768)>, rank = 2 : i64, checks = array<i64>} : tensor<6x32xi32>, !tile.buffer<i32>, index
+  return
+}

@@ -100,15 +100,16 @@ func.func @computed_mask(%q: tensor<1x1x8x16xf32>, %m: tensor<1x1x8x8xf32>) -> t
 // -----
 
 // A softmax sees the fill of its mask, and gives numbers that fit again. What is
-// bounded anew fits, too: activations take both as they take sums.
+// bounded anew fits, too: what activations make of both fits them.
 // CHECK-LABEL: @bounded
 // CHECK: %[[A:.*]] = graph.matmul {{.*}} -> tensor<4x4xf16>
 // CHECK: %[[S:.*]] = graph.softmax %{{.*}} : (tensor<4x4xf32>) -> tensor<4x4xf32>
-// CHECK: %[[P:.*]] = graph.cast %[[S]] {to = f16}
-// CHECK: %[[M:.*]] = graph.max %{{.*}} : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
-// CHECK: %[[Y:.*]] = graph.cast %[[M]] {to = f16}
-// CHECK: %[[Z:.*]] = graph.mul %[[P]], %[[A]] : (tensor<4x4xf16>, tensor<4x4xf16>)
-// CHECK: graph.mul %[[Z]], %[[Y]] : (tensor<4x4xf16>, tensor<4x4xf16>)
+// CHECK: %[[M:.*]] = graph.max %[[AW:.*]], %{{.*}} : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+// CHECK: %[[P:.*]] = graph.mul %[[S]], %[[AW]] : (tensor<4x4xf32>, tensor<4x4xf32>)
+// CHECK: %[[Z:.*]] = graph.cast %[[P]] {to = f16}
+// CHECK: %[[ZW:.*]] = graph.cast %[[Z]] {to = f32}
+// CHECK: %[[Y:.*]] = graph.mul %[[ZW]], %[[M]] : (tensor<4x4xf32>, tensor<4x4xf32>)
+// CHECK: graph.cast %[[Y]] {to = f16}
 func.func @bounded(%x: tensor<4x4xf32>, %k: tensor<4x4xi1>) -> tensor<4x4xf32> {
   %low = graph.constant dense<-1.0e9> : tensor<f32>
   %least = graph.constant dense<-3.40282347E+38> : tensor<f32>
@@ -140,8 +141,8 @@ func.func @input_mask(%q: tensor<1x1x8x16xf32>, %m: tensor<8x8xf32>) -> tensor<1
 // CHECK-LABEL: @sums
 // CHECK: %[[R:.*]] = graph.reduce sum %{{.*}} : (tensor<4x8xf32>) -> tensor<4x1xf32>
 // CHECK: %[[M:.*]] = graph.mul %[[R]], %{{.*}} : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
-// CHECK: %[[H:.*]] = graph.cast %[[M]] {to = f16}
-// CHECK: graph.sub %{{.*}}, %[[H]] : (tensor<4x8xf16>, tensor<4x1xf16>) -> tensor<4x8xf16>
+// CHECK: %[[D:.*]] = graph.sub %{{.*}}, %[[M]] : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+// CHECK: graph.cast %[[D]] {to = f16}
 func.func @sums(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %e = graph.constant dense<0.125> : tensor<f32>
   %a = graph.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -321,4 +322,26 @@ func.func @two_products(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8x
   %b = graph.matmul %y, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   %s = graph.add %a, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %s : tensor<4x8xf32>
+}
+
+// -----
+
+// A norm that is 1e-12 at least is no divisor of 0, which it were in the small type.
+// CHECK-LABEL: func.func @statistics(
+// CHECK-SAME:    %[[X:.*]]: tensor<4x8xf32>
+// CHECK:         %[[NORM:.*]] = graph.max %{{.*}}, %{{.*}} : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+// CHECK-NOT:     graph.cast %[[NORM]]
+// CHECK:         graph.div %{{.*}}, %[[NORM]] : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+// CHECK:         graph.cast {{.*}} -> tensor<4x8xf16>
+// CHECK:         graph.matmul {{.*}}xf16>
+func.func @statistics(%x: tensor<4x8xf32>) -> tensor<4x4xf32> {
+  %w = graph.weight "w" : tensor<8x4xf32>
+  %least = graph.constant dense<1.0e-12> : tensor<f32>
+  %p = graph.mul %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %s = graph.reduce sum %p {axes = array<i64: 1>, keepdims} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %r = graph.sqrt %s : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %m = graph.max %r, %least : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %n = graph.div %x, %m : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %y = graph.matmul %n, %w : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
 }
