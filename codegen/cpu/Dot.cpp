@@ -82,7 +82,6 @@ std::optional<unsigned> KernelEmitter::axisInPlace(tile::LoadOp load) {
   return std::nullopt;
 }
 
-
 /// Whether a tile of bytes has signs where it is the left side of products.
 static std::optional<bool> leftHasSign(mlir::Value tile) {
   std::optional<bool> found;
@@ -108,8 +107,7 @@ void KernelEmitter::prepareLeft(mlir::Value tile, bool memoryMayChange) {
   Geometry shape = geometry(tile);
   mlir::Type element =
       llvm::cast<mlir::RankedTensorType>(tile.getType()).getElementType();
-  bool half = element.isF16() || element.isBF16(),
-       widened = isWidened(tile);
+  bool half = element.isF16() || element.isBF16(), widened = isWidened(tile);
   std::optional<bool> hasSign = widened ? leftHasSign(tile) : false;
   if (!hasSign) {
     fail(tile.getDefiningOp(), "bytes are multiplied with and without a sign");

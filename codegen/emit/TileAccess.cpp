@@ -141,15 +141,16 @@ static bool isFar(graph::Interval range) {
 std::optional<int64_t> TileEmitter::spanOf(AffineExpr coordinate,
                                            ArrayRef<int64_t> tile) const {
   graph::Interval rest =
-      startAndRest(unbounded(coordinate, tile), facts(tile)).second;
+      startAndRest(simplify(unbounded(coordinate, tile), tile), facts(tile))
+          .second;
   if (isFar(rest))
     return {};
   return rest.high - rest.low + 1;
 }
 
 Value TileEmitter::isInsideAsWhole(const Guard &guard, ArrayRef<int64_t> tile) {
-  auto [start, rest] =
-      startAndRest(unbounded(guard.coordinate, tile), facts(tile));
+  auto [start, rest] = startAndRest(
+      simplify(unbounded(guard.coordinate, tile), tile), facts(tile));
   if (target.kind != EmitTarget::Kind::Cpu || isFar(rest) ||
       !isScalar(guard.extent) ||
       graph::constantOf(guard.extent).value_or(rest.high - rest.low + 1) <=
@@ -171,18 +172,12 @@ Value TileEmitter::isInsideAsWhole(const Guard &guard, ArrayRef<int64_t> tile) {
 
 AffineExpr TileEmitter::insideAsWhole(const Guard &guard,
                                       ArrayRef<int64_t> tile) {
-  AffineExpr coordinate = unbounded(guard.coordinate, tile);
+  AffineExpr coordinate = simplify(unbounded(guard.coordinate, tile), tile);
   auto [start, rest] = startAndRest(coordinate, facts(tile));
   AffineExpr within = simplify(coordinate - start - rest.low, tile);
   return addSymbol(materialize(simplify(start + rest.low, {})),
                    simplify(guard.extent - (rest.high - rest.low), {})) +
          within;
-}
-
-AffineExpr TileEmitter::ofScope(AffineExpr expr) {
-  // Zero, which no rule knows.
-  Value zero = arith::ConstantIndexOp::create(builder, location, 0);
-  return expr + addSymbol(zero, constant(2));
 }
 
 TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {

@@ -2,6 +2,7 @@
 #include "graph/ir/Float8.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -203,6 +204,11 @@ FailureOr<Value> TileEmitter::branch(Value condition, Type type, ValueSide then,
     scf::YieldOp::create(builder, location, *value);
   }
   return op.getResult(0);
+}
+
+FailureOr<Value> TileEmitter::staying(ValueSide side) {
+  llvm::SaveAndRestore stays(outermost, unsigned(scopes.size() - 1));
+  return side();
 }
 
 LogicalResult TileEmitter::branchOnExtent(AffineExpr extent, int64_t most,

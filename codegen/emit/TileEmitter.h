@@ -211,9 +211,9 @@ public:
   /// Where that holds: the guard's coordinate, so that nothing looks at an
   /// element's place. Of the current scope, which is the branch.
   AffineExpr insideAsWhole(const Guard &guard, llvm::ArrayRef<int64_t> tile);
-  /// The same expression, of the current scope: what is emitted for it stays
-  /// there, also where its symbols are known outside.
-  AffineExpr ofScope(AffineExpr expr);
+  /// What `side` emits stays in the current scope, also where its symbols are
+  /// known outside.
+  FailureOr<Value> staying(ValueSide side);
   /// Sides of branches around what is emitted that each give the same tile in
   /// another way, so that all they need is emitted once a side.
   unsigned &sides() { return sidesAround; }

@@ -205,6 +205,16 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
     if (wider)
       d.guards.push_back({k[spatial - 1] * channels + k.back(), row});
   };
+  auto isPadded = [&](unsigned i) {
+    return op.getPads()[i] != 0 || op.getPads()[spatial + i] != 0;
+  };
+  // Where windows begin, if that is known otherwise than by the axes.
+  Exprs inside(spatial);
+  auto startOf = [&](const Demand &axes, unsigned i) {
+    return inside[i] ? inside[i]
+                     : axes.coordinates[op.spatialDim(i)] * op.getStrides()[i] -
+                           op.getPads()[i];
+  };
   p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
     Demand d{op.getInput(), axes.tile, axes.coordinates, {}};
     // The same for a tile whose own columns are of one group.
@@ -214,10 +224,9 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
         op.getGroups() == 1 ? k.back() : group * channels + k.back();
     for (unsigned i = 0; i < spatial; ++i) {
       unsigned dim = op.spatialDim(i);
-      AffineExpr c = axes.coordinates[dim] * op.getStrides()[i] +
-                     k[i] * op.getDilations()[i] - op.getPads()[i];
+      AffineExpr c = startOf(axes, i) + k[i] * op.getDilations()[i];
       d.coordinates[dim] = c;
-      if (op.getPads()[i] != 0 || op.getPads()[spatial + i] != 0)
+      if (isPadded(i))
         d.guards.push_back({c, input[dim]});
     }
     guardRow(d, k);
@@ -227,11 +236,7 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
     if (i >= spatial || op.getDilations()[i] != 1)
       return {};
     unsigned dim = op.spatialDim(i);
-    return {
-        filter[dim],
-        e.simplify(axes.coordinates[dim] * op.getStrides()[i] - op.getPads()[i],
-                   axes.tile),
-        input[dim]};
+    return {filter[dim], e.simplify(startOf(axes, i), axes.tile), input[dim]};
   };
   p.rhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
     Demand d{op.getFilter(), axes.tile, Exprs(filter.size()), {}};
@@ -242,7 +247,19 @@ FailureOr<Value> conv(graph::ConvOp op, TileEmitter &e, const Demand &demand) {
     guardRow(d, k);
     return d;
   };
-  return emitDot(e, demand, p);
+  if (!p.apart)
+    return emitDot(e, demand, p);
+  SmallVector<Guard> starts(spatial);
+  for (unsigned i = 0; i < spatial; ++i)
+    if (unsigned dim = op.spatialDim(i);
+        isPadded(i) && !graph::constantOf(input[dim]))
+      starts[i] = {startOf(demand, i),
+                   input[dim] - (filter[dim] - 1) * op.getDilations()[i]};
+  return insideOrNot(e, demand.tile, e.tileType(demand.tile, sumType(e, p)),
+                     starts, [&](ArrayRef<AffineExpr> known) {
+                       inside.assign(known.begin(), known.end());
+                       return emitDot(e, demand, p);
+                     });
 }
 
 /// A grouped convolution multiplies the columns of a group by its own channels.

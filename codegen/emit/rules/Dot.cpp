@@ -67,8 +67,7 @@ static const DotInstruction *dotOfBytes(TileEmitter &e, const DotProblem &p,
   return dot.elementBits == bits ? &dot : nullptr;
 }
 
-/// The type of sums of products: integers of 8 and 16 bits are summed in 32.
-static Type sumType(TileEmitter &e, const DotProblem &p) {
+Type emit::sumType(TileEmitter &e, const DotProblem &p) {
   Type type = e.computeType(p.lhsElement);
   return areBytes(p) || type.isInteger(16) ? e.b().getI32Type() : type;
 }

@@ -34,6 +34,9 @@ struct DotProblem {
   int64_t scaleBlock = 0;
 };
 
+/// The type of sums of products: integers of 8 and 16 bits are summed in 32.
+mlir::Type sumType(TileEmitter &e, const DotProblem &p);
+
 /// Emits the sum for the axes of `demand`. Where each axis moves only one of
 /// the operands this is a loop of tile.dot; otherwise products are summed
 /// elementwise.

@@ -187,9 +187,8 @@ FailureOr<Value> concatByParts(graph::ConcatOp op, TileEmitter &e,
   unsigned axis = op.getAxis();
   if (i == op.getInputs().size()) {
     llvm::SaveAndRestore nested(e.sides(), mostSides);
-    Demand d = demand;
-    d.coordinates[axis] = e.ofScope(d.coordinates[axis]);
-    return concatByElements(op, e, d);
+    return e.staying(
+        [&]() -> FailureOr<Value> { return concatByElements(op, e, demand); });
   }
   Value input = op.getInputs()[i];
   AffineExpr extent = graph::getShape(input)[axis];
@@ -248,10 +247,10 @@ Exprs roomForOne(graph::PadOp op, unsigned i, TileEmitter &e,
 }
 
 /// `demand` is of the input but for coordinate i, which is `c` in [0, n) and
-/// lies before and behind that where the padding is.
-FailureOr<Value> padByParts(graph::PadOp op, unsigned i, AffineExpr c,
-                            AffineExpr n, TileEmitter &e,
-                            const Demand &demand) {
+/// lies before and behind that where the padding is: a tile of which each
+/// element is of one of these parts.
+FailureOr<Value> padMixed(graph::PadOp op, unsigned i, AffineExpr c,
+                          AffineExpr n, TileEmitter &e, const Demand &demand) {
   bool mirrors = op.getMode() == graph::PadMode::reflect,
        wraps = op.getMode() == graph::PadMode::wrap;
   Guard within{c, n}, before{-c, n}, behind{n * 2 - 2 - c, n};
@@ -283,11 +282,22 @@ FailureOr<Value> padByParts(graph::PadOp op, unsigned i, AffineExpr c,
   };
   choose(before, *first);
   choose(within, *middle);
-  // Most tiles of a long row have no padding: a branch, by branchParts.
-  if (Value whole = e.isInsideAsWhole(within, demand.tile))
-    result =
-        Value(arith::SelectOp::create(e.b(), e.loc(), whole, *middle, *result));
   return result;
+}
+
+/// The same; most tiles of a long row have no padding.
+FailureOr<Value> padByParts(graph::PadOp op, unsigned i, AffineExpr c,
+                            AffineExpr n, TileEmitter &e,
+                            const Demand &demand) {
+  Type element = e.computeType(getElementTypeOrSelf(op.getType()));
+  return insideOrNot(e, demand.tile, e.tileType(demand.tile, element),
+                     Guard{c, n}, [&](ArrayRef<AffineExpr> known) {
+                       if (!known[0])
+                         return padMixed(op, i, c, n, e, demand);
+                       Demand d = demand;
+                       d.coordinates[i] = known[0];
+                       return e.emit(std::move(d));
+                     });
 }
 
 /// Where memory is read for coordinate `c` of a dimension of `n` elements that
@@ -329,6 +339,25 @@ AffineExpr paddedPlace(graph::PadMode mode, AffineExpr c, AffineExpr n,
   llvm_unreachable("a padding is constant, edge, reflect or wrap");
 }
 
+/// What `d` demands of the input, and the padding's value where a guard fails.
+FailureOr<Value> filledOutside(graph::PadOp op, ArrayRef<Guard> inside,
+                               TileEmitter &e, Demand d) {
+  SmallVector<int64_t> tile = d.tile;
+  llvm::append_range(d.guards, inside);
+  FailureOr<Value> x = e.emit(std::move(d));
+  if (failed(x) || inside.empty())
+    return x;
+  Value mask = e.emitInBounds(inside, tile);
+  if (!mask)
+    return x;
+  Demand fill{op.getValue(), tile, {}, {}};
+  fill.coordinates.assign(graph::getShape(op.getValue()).size(), e.constant(0));
+  FailureOr<Value> value = e.emit(std::move(fill));
+  if (failed(value))
+    return failure();
+  return Value(arith::SelectOp::create(e.b(), e.loc(), mask, *x, *value));
+}
+
 /// `isOnce`: whatever wraps along the tile has room for what is read once more.
 FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand,
                      bool isOnce) {
@@ -336,6 +365,7 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand,
         padded = graph::getShape(op.getResult());
   Demand d{op.getInput(), demand.tile, demand.coordinates, {}};
   SmallVector<Guard> inside;
+  SmallVector<unsigned> dims; // of what is in `inside`
   std::optional<unsigned> parts;
   for (auto [i, low] : llvm::enumerate(op.getLows().getResults())) {
     AffineExpr c = d.coordinates[i] - low;
@@ -347,25 +377,31 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand,
       d.coordinates[i] = c;
       continue;
     }
-    if (op.getMode() == graph::PadMode::constant)
+    if (op.getMode() == graph::PadMode::constant) {
       inside.push_back({c, n});
+      dims.push_back(i);
+    }
     d.coordinates[i] = paddedPlace(op.getMode(), c, n, e, demand);
   }
   if (parts)
     return padByParts(op, *parts, d.coordinates[*parts], extents[*parts], e, d);
-  d.guards = inside;
-  FailureOr<Value> x = e.emit(std::move(d));
-  if (failed(x) || inside.empty())
-    return x;
-  Value mask = e.emitInBounds(inside, demand.tile);
-  if (!mask)
-    return x;
-  Demand fill{op.getValue(), demand.tile, {}, {}};
-  fill.coordinates.assign(graph::getShape(op.getValue()).size(), e.constant(0));
-  FailureOr<Value> value = e.emit(std::move(fill));
-  if (failed(value))
-    return failure();
-  return Value(arith::SelectOp::create(e.b(), e.loc(), mask, *x, *value));
+  bool isOpen = llvm::any_of(
+      inside, [](const Guard &g) { return !graph::constantOf(g.extent); });
+  if (!isOpen || demand.rank() == 0 || e.sides() >= mostSides ||
+      hasContraction(e))
+    return filledOutside(op, inside, e, std::move(d));
+  Type element = e.computeType(getElementTypeOrSelf(op.getType()));
+  return insideOrNot(e, demand.tile, e.tileType(demand.tile, element), inside,
+                     [&](ArrayRef<AffineExpr> known) {
+                       llvm::SaveAndRestore nested(e.sides(), e.sides() + 1);
+                       Demand side = d;
+                       SmallVector<Guard> guards = inside;
+                       for (auto [i, dim] : llvm::enumerate(dims))
+                         if (known[i])
+                           side.coordinates[dim] = guards[i].coordinate =
+                               known[i];
+                       return filledOutside(op, guards, e, std::move(side));
+                     });
 }
 
 /// What wraps along a tile is read straight where the sizes that are bound have
@@ -391,11 +427,8 @@ FailureOr<Value> pad(graph::PadOp op, TileEmitter &e, const Demand &demand) {
             ? Value(arith::AndIOp::create(e.b(), e.loc(), condition, fits))
             : fits;
   }
-  auto side = [&](bool isOnce) -> FailureOr<Value> {
-    Demand d = demand;
-    for (AffineExpr &c : d.coordinates)
-      c = e.ofScope(c);
-    return pad(op, e, d, isOnce);
+  auto side = [&](bool isOnce) {
+    return e.staying([&] { return pad(op, e, demand, isOnce); });
   };
   Type element = e.computeType(getElementTypeOrSelf(op.getType()));
   return e.branch(

@@ -78,23 +78,17 @@ public:
   FailureOr<Value> run() {
     unsigned last = kernel.size() - 1, dim = op.spatialDim(last);
     AffineExpr extent = graph::getShape(op.getInput())[dim];
-    if (!mayLeave(last) || graph::constantOf(extent))
-      return walk();
-    Guard inside{demand.coordinates[dim] * op.getStrides()[last] -
-                     op.getPads()[last],
-                 extent - (op.getKernel()[last] - 1) * op.getDilations()[last]};
-    Value isInside = e.isInsideAsWhole(inside, demand.tile);
-    if (!isInside)
-      return walk();
-    return e.branch(
-        isInside, e.tileType(demand.tile, neutral[0].getType()),
-        [&] {
-          firstOfRow = e.insideAsWhole(inside, demand.tile);
-          FailureOr<Value> result = walk();
-          firstOfRow = {};
-          return result;
-        },
-        [&] { return walk(); });
+    Guard start{};
+    if (mayLeave(last) && !graph::constantOf(extent))
+      start = {demand.coordinates[dim] * op.getStrides()[last] -
+                   op.getPads()[last],
+               extent - (op.getKernel()[last] - 1) * op.getDilations()[last]};
+    return insideOrNot(e, demand.tile,
+                       e.tileType(demand.tile, neutral[0].getType()), start,
+                       [&](ArrayRef<AffineExpr> known) {
+                         firstOfRow = known[0];
+                         return walk();
+                       });
   }
 
 private:

@@ -179,6 +179,17 @@ walkWindow(TileEmitter &e, llvm::ArrayRef<WindowDim> dims,
                FailureOr<llvm::SmallVector<Value>>(llvm::ArrayRef<WindowPlace>)>
                row);
 
+/// On a CPU tiles of elements, or windows, that lie inside as a whole look at
+/// no element's place. `starts`, of each dimension: where an element is read
+/// first, and the places where that may be; a null coordinate where it cannot
+/// leave, or that is not asked. `body` gives a tile of type `type`; its
+/// argument is, of each dimension, the coordinate of `starts` where that is
+/// known to be inside, or null.
+FailureOr<Value> insideOrNot(
+    TileEmitter &e, llvm::ArrayRef<int64_t> tile, mlir::Type type,
+    llvm::ArrayRef<Guard> starts,
+    llvm::function_ref<FailureOr<Value>(llvm::ArrayRef<AffineExpr>)> body);
+
 /// Tiles of one axis more than `outer`, combined along it.
 llvm::SmallVector<Value>
 combineAlongLast(TileEmitter &e, const Demand &outer, mlir::ValueRange tiles,

@@ -85,3 +85,33 @@ FailureOr<SmallVector<Value>> emit::walkWindow(
     function_ref<FailureOr<SmallVector<Value>>(ArrayRef<WindowPlace>)> row) {
   return WindowWalk(e, dims, neutral, combine, row).walk();
 }
+
+FailureOr<Value>
+emit::insideOrNot(TileEmitter &e, ArrayRef<int64_t> tile, Type type,
+                  ArrayRef<Guard> starts,
+                  function_ref<FailureOr<Value>(ArrayRef<AffineExpr>)> body) {
+  Value allInside;
+  SmallVector<bool> asked(starts.size(), false);
+  for (auto [start, isAsked] : llvm::zip_equal(starts, asked)) {
+    Value isInside;
+    if (start.coordinate)
+      isInside = e.isInsideAsWhole(start, tile);
+    isAsked = bool(isInside);
+    if (isInside && allInside)
+      isInside = arith::AndIOp::create(e.b(), e.loc(), allInside, isInside);
+    if (isInside)
+      allInside = isInside;
+  }
+  Exprs known(starts.size());
+  if (!allInside)
+    return body(known);
+  return e.branch(
+      allInside, type,
+      [&] {
+        for (unsigned i = 0; i < starts.size(); ++i)
+          if (asked[i])
+            known[i] = e.insideAsWhole(starts[i], tile);
+        return body(known);
+      },
+      [&] { return e.staying([&] { return body(Exprs(starts.size())); }); });
+}

@@ -7,12 +7,15 @@
 // CHECK-SAME:    tile.grid = affine_map<() -> (64)>
 // CHECK:         scf.for
 // CHECK:           scf.for
-// CHECK:             tile.load %arg0[{{.*}}-> (s0, s2, d0 + s1 * 32 - 1)>{{.*}} tensor<1xindex>) -> tensor<32xf32>
+// CHECK-NOT:         tile.load
 // CHECK:             scf.if
-// CHECK-NOT:           tile.load
+// CHECK-NEXT:          tile.broadcast
+// CHECK-NEXT:          tile.load %arg0[{{.*}} {checks = array<i64>, {{.*}}-> (s0, s1, d0 + s2)>{{.*}} tensor<1xindex>, index) -> tensor<32xf32>
+// CHECK-NEXT:          scf.yield
 // CHECK:             else
 // CHECK:               tile.load %arg0[{{.*}}-> (s0, s2, -d0 - s1 * 32 + 223)>{{.*}} tensor<1xindex>) -> tensor<32xf32>
 // CHECK:               tile.load %arg0[{{.*}}-> (s0, s2, -d0 - s1 * 32 + 1)>{{.*}} tensor<1xindex>) -> tensor<32xf32>
+// CHECK:               tile.load %arg0[{{.*}}-> (s0, s2, d0 + s1 * 32 - 1)>{{.*}} tensor<1xindex>) -> tensor<32xf32>
 // CHECK:             tile.store
 module {
   func.func @main(%x: tensor<1x64x112x112xf32>) -> tensor<1x64x114x114xf32> {
