@@ -85,16 +85,13 @@ void KernelEmitter::addRows(const Product &p, const Staged &right,
 }
 
 /// Whether a product of more rows than registers hold has its right side put
-/// into the scratch once for all of them, which is computed or is the same in
-/// all rounds of a loop. Registers have to hold a row of that and of sums.
+/// into the scratch once for all of them, so that rows and terms are loops.
+/// Registers have to hold a row of that and of sums.
 bool KernelEmitter::isStaged(tile::DotOp op) {
   Geometry shape = geometry(op.getResult());
   int64_t depth = geometry(op.getRhs()).rows;
   auto sum = llvm::cast<mlir::RankedTensorType>(op.getResult().getType());
-  mlir::Operation *right = op.getRhs().getDefiningOp();
-  if ((llvm::isa_and_nonnull<tile::LoadOp>(right) &&
-       right->getBlock() == op->getBlock()) ||
-      !sum.getElementType().isF32() || shape.inner % lanes != 0 ||
+  if (!sum.getElementType().isF32() || shape.inner % lanes != 0 ||
       shape.rows * shape.chunks() <= accumulators() ||
       2 * shape.chunks() > accumulators() || depth < 2 * stagedTerms ||
       depth * shape.chunks() < accumulators()) // registers hold the right side

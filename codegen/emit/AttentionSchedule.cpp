@@ -10,14 +10,23 @@ using namespace charonia::emit;
 /// Keys of a step, on a CPU. With 32 registers a vector of scores for each key
 /// stays in them. With 16 that would be too few multiplications for what a step
 /// costs besides: its scores lie in memory, in blocks of six keys by two
-/// vectors of queries, as many as leave out little of the last step.
+/// vectors of queries, as many as leave out little of the last step. One step
+/// for all is no loop, and what it computes is written out: more code, slower.
+/// `length` 0: open. A step is for few then, too, and its code is there for
+/// each number of rows; more keys gain little.
 static int64_t keysOfStep(int64_t registers, int64_t length) {
-  constexpr int64_t block = 6, fewest = 36, most = 60, perStep = 2;
+  constexpr int64_t block = 6, fewest = 3 * block, most = 10 * block;
+  constexpr double perStep = 8, writtenOut = 1.4; // measured
   if (registers >= 32)
     return 16;
-  int64_t best = fewest, least = std::numeric_limits<int64_t>::max();
+  if (length == 0)
+    return fewest;
+  int64_t best = most;
+  double least = std::numeric_limits<double>::infinity();
   for (int64_t keys = fewest; keys <= most; keys += block) {
-    int64_t cost = llvm::divideCeil(length, keys) * (keys + perStep);
+    int64_t steps = llvm::divideCeil(length, keys);
+    double cost = steps * (std::min(keys, length) + perStep) *
+                  (steps == 1 ? writtenOut : 1);
     if (cost < least)
       best = keys, least = cost;
   }
@@ -30,7 +39,7 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
           bm = cpu ? t.vectorElements : 64;
   int64_t columns = n;
   if (cpu) {
-    s.keyTile = keysOfStep(t.vectorRegisters, k.terms / 2);
+    s.keyTile = keysOfStep(t.vectorRegisters, k.rowFactors);
     if (t.vectorRegisters < 32)
       bm *= 2;
   } else {

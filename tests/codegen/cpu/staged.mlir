@@ -40,3 +40,24 @@ func.func @widened(%a: !tile.buffer<f32>, %b: !tile.buffer<i8>, %c: !tile.buffer
   tile.store %sum, %c[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (28, 32)>, rank = 2 : i64, checks = array<i64>} : tensor<28x32xf32>, !tile.buffer<f32>
   return
 }
+
+// So are columns that are read where they are multiplied: blocks of the 48 rows have loops over the 64 terms, where all
+// would be 6144 instructions.
+// V3-LABEL: read:
+// V3: vmovaps %ymm{{[0-9]+}}, {{[0-9]*}}(%r8)
+// V3-NOT: vfmadd
+// V3: [[FIRST:.LBB[0-9]+_[0-9]+]]:
+// V3: vfmadd231ps {{.*}}%ymm
+// V3: j{{[a-z]+}} [[FIRST]]
+// V3: [[SECOND:.LBB[0-9]+_[0-9]+]]:
+// V3: vfmadd231ps {{.*}}%ymm
+// V3: j{{[a-z]+}} [[SECOND]]
+// CHECK-LABEL: read:
+func.func @read(%a: !tile.buffer<f32>, %b: !tile.buffer<f32>, %c: !tile.buffer<f32>) attributes {tile.kernel} {
+  %init = arith.constant dense<0.0> : tensor<48x16xf32>
+  %x = tile.load %a[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (48, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>) -> tensor<48x64xf32>
+  %y = tile.load %b[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (64, 16)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>) -> tensor<64x16xf32>
+  %sum = tile.dot %x, %y, %init : tensor<48x64xf32>, tensor<64x16xf32> -> tensor<48x16xf32>
+  tile.store %sum, %c[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (48, 16)>, rank = 2 : i64, checks = array<i64>} : tensor<48x16xf32>, !tile.buffer<f32>
+  return
+}
