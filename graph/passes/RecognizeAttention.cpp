@@ -9,14 +9,29 @@ using namespace charonia::graph;
 namespace {
 
 /// softmax(scale * Q K^T + masks) V as it is found; `scores` is the product of
-/// Q and K^T.
+/// Q and K^T. Masks are in the shape that the softmax has.
 struct Attention {
   MatmulOp output, scores;
   SoftmaxOp softmax;
+  Exprs shape;
   RowGuard guard = RowGuard::none;
   double scale = 1;
   SmallVector<MaskStep> masks;
 };
+
+/// What a reshape that leaves rows and columns as they are is of: scores of
+/// windows that were one image, of batches and heads that are one dimension.
+Term underReshape(Term x) {
+  auto reshape = x.as<ReshapeOp>();
+  if (!reshape)
+    return {};
+  Term inner = x.with(reshape->getOperand(0));
+  Exprs outside = getShape(x.get()), inside = getShape(inner.get());
+  if (outside.size() < 2 || inside.size() < 2 ||
+      ArrayRef(outside).take_back(2) != ArrayRef(inside).take_back(2))
+    return {};
+  return inner;
+}
 
 /// softmax, perhaps with rows of NaN replaced by zeros.
 Term probabilities(Term p, RowGuard &guard) {
@@ -32,55 +47,59 @@ Term probabilities(Term p, RowGuard &guard) {
   return throughFloatCasts(kept);
 }
 
-/// What is added to scores in another shape of theirs: reshape(reshape(scores)
-/// + mask), as of windows that were one image.
-struct ReshapedSum {
-  Term scores, mask;
-  AddOp sum;
+/// Dimensions of two shapes of the same elements: some of one that are one of
+/// the other.
+struct Run {
+  unsigned from, fromEnd, to, toEnd;
 };
-std::optional<ReshapedSum> sumUnderReshape(Term x) {
-  auto outer = x.as<ReshapeOp>();
-  if (!outer)
-    return std::nullopt;
-  Term sum = throughFloatCasts(x.with(outer->getOperand(0)));
-  auto add = sum.as<AddOp>();
-  if (!add)
-    return std::nullopt;
-  for (unsigned i : {0, 1}) {
-    auto inner =
-        throughFloatCasts(sum.with(add->getOperand(i))).as<ReshapeOp>();
-    if (inner && getShape(inner->getOperand(0)) == getShape(x.get()))
-      return ReshapedSum{x.with(inner->getOperand(0)),
-                         x.with(add->getOperand(1 - i)), add};
+std::optional<SmallVector<Run>> runsOf(ArrayRef<AffineExpr> from,
+                                       ArrayRef<AffineExpr> to) {
+  SmallVector<Run> runs;
+  // The end of a run of `many` from `at` on that has as many elements.
+  auto endOf = [](ArrayRef<AffineExpr> many, unsigned at, AffineExpr extent,
+                  bool isLast) -> unsigned {
+    AffineExpr covered = many[at++];
+    while (at < many.size() && (covered != extent || isLast))
+      covered = simplify(covered * many[at++]);
+    return covered == extent ? at : 0;
+  };
+  unsigned i = 0, j = 0;
+  while (i < from.size() && j < to.size()) {
+    unsigned iEnd = endOf(from, i, to[j], j + 1 == to.size()), jEnd = j + 1;
+    if (!iEnd) {
+      iEnd = i + 1;
+      jEnd = endOf(to, j, from[i], iEnd == from.size());
+    }
+    if (!jEnd)
+      return std::nullopt;
+    runs.push_back({i, iEnd, j, jEnd});
+    i = iEnd, j = jEnd;
   }
-  return std::nullopt;
+  return i == from.size() && j == to.size() ? std::optional(runs)
+                                            : std::nullopt;
 }
 
-/// What broadcasts to `from`, as what broadcasts to `to`: of the same elements
-/// in another shape, whose dimensions are runs of those of `from`. The empty
-/// term where they are not.
+/// What broadcasts to `from`, as what broadcasts to `to`, of the same elements
+/// in another shape. The empty term where runs do not tell.
 Term inShape(Term mask, ArrayRef<AffineExpr> from, ArrayRef<AffineExpr> to) {
+  if (from == to)
+    return mask;
   AffineExpr one = getAffineConstantExpr(1, mask.get().getContext());
   Exprs own = getShape(mask.get()), whole, result;
-  own.insert(own.begin(), from.size() - own.size(), one);
-  size_t at = 0;
-  for (auto [i, extent] : llvm::enumerate(to)) {
-    AffineExpr covered = one;
-    size_t first = at;
-    while (at < from.size() && (covered != extent || i + 1 == to.size()))
-      covered = simplify(covered * from[at++]);
-    if (covered != extent)
-      return {};
-    // Repeated along all of the run, or else written out.
-    bool repeats = llvm::all_of(llvm::seq(first, at), [&](size_t j) {
-      return constantOf(own[j]) == 1;
-    });
-    for (size_t j = first; j < at; ++j)
-      whole.push_back(repeats ? one : from[j]);
-    result.push_back(repeats ? one : extent);
-  }
-  if (at != from.size())
+  std::optional<SmallVector<Run>> runs = runsOf(from, to);
+  if (!runs || own.size() > from.size())
     return {};
+  own.insert(own.begin(), from.size() - own.size(), one);
+  for (const Run &run : *runs) {
+    // Repeated along all of the run, or else written out.
+    bool repeats =
+        llvm::all_of(llvm::seq(run.from, run.fromEnd),
+                     [&](unsigned j) { return constantOf(own[j]) == 1; });
+    for (unsigned j = run.from; j < run.fromEnd; ++j)
+      whole.push_back(repeats ? one : from[j]);
+    for (unsigned j = run.to; j < run.toEnd; ++j)
+      result.push_back(repeats ? one : to[j]);
+  }
   if (own != getShape(mask.get()))
     mask = mask.make<ReshapeOp>(makeType(own, mask.element()), mask.get());
   if (whole != own)
@@ -95,8 +114,8 @@ bool leadsToScores(Term x, int depth = 0) {
     return true;
   if (depth > 8)
     return false;
-  if (std::optional<ReshapedSum> sum = sumUnderReshape(x))
-    return leadsToScores(sum->scores, depth + 1);
+  if (Term inner = underReshape(x))
+    return leadsToScores(inner, depth + 1);
   if (auto scaled = multipleOf(x))
     return leadsToScores(scaled->value, depth + 1);
   if (auto add = x.as<AddOp>())
@@ -109,18 +128,11 @@ bool leadsToScores(Term x, int depth = 0) {
 }
 
 /// One step from the softmax toward the matmul; false where the form is
-/// another.
+/// another, as with a mask that enlarges the scores.
 bool peel(Term &x, Attention &found) {
-  if (std::optional<ReshapedSum> sum = sumUnderReshape(x)) {
-    MaskStep mask;
-    mask.added =
-        inShape(sum->mask, getShape(sum->sum.getResult()), getShape(x.get()));
-    if (!mask.added)
-      return false;
-    if (found.scale != 1)
-      mask.added = mask.added * found.scale;
-    found.masks.push_back(mask);
-    x = sum->scores;
+  Exprs shape = getShape(x.get());
+  if (Term inner = underReshape(x)) {
+    x = inner;
     return true;
   }
   if (auto scaled = multipleOf(x)) {
@@ -136,26 +148,30 @@ bool peel(Term &x, Attention &found) {
     if (!leadsToScores(a))
       std::swap(a, b);
     MaskStep mask;
-    mask.added = found.scale == 1 ? b : b * found.scale;
+    mask.added = inShape(b, shape, found.shape);
+    if (!mask.added)
+      return false;
+    if (found.scale != 1)
+      mask.added = mask.added * found.scale;
     found.masks.push_back(mask);
     x = a;
-    return true;
+    return getShape(a.get()) == shape;
   }
   if (auto select = x.as<SelectOp>()) {
     MaskStep mask;
-    mask.keep = x.with(select.getCondition());
+    mask.keep = inShape(x.with(select.getCondition()), shape, found.shape);
     Term a = x.with(select.getLhs()), fill = x.with(select.getRhs());
     if (!leadsToScores(a)) {
       std::swap(a, fill);
       mask.inverted = true;
     }
     auto constant = fill.constant();
-    if (!constant || std::isnan(*constant))
+    if (!mask.keep || !constant || std::isnan(*constant))
       return false;
     mask.fill = *constant * found.scale;
     found.masks.push_back(mask);
     x = a;
-    return true;
+    return getShape(a.get()) == shape;
   }
   return false;
 }
@@ -163,28 +179,27 @@ bool peel(Term &x, Attention &found) {
 std::optional<Attention> match(MatmulOp output, Term lhs) {
   Attention found;
   found.output = output;
-  Term p = probabilities(lhs, found.guard);
+  lhs = throughFloatCasts(lhs);
+  Term inner = underReshape(lhs);
+  Term p = probabilities(inner ? inner : lhs, found.guard);
   found.softmax = p ? p.as<SoftmaxOp>() : SoftmaxOp();
   if (!found.softmax || found.softmax.getLog() ||
       (int64_t)found.softmax.getAxis() + 1 !=
           (int64_t)getShape(found.softmax.getInput()).size())
     return std::nullopt;
   Term x = throughFloatCasts(p.with(found.softmax.getInput()));
-  Exprs shape = getShape(x.get());
+  found.shape = getShape(x.get());
   if (!leadsToScores(x))
     return std::nullopt;
   while (!(found.scores = x.as<MatmulOp>())) {
     if (found.masks.size() > 4 || !peel(x, found))
       return std::nullopt;
     x = throughFloatCasts(x);
-    // A mask that enlarges the scores is none.
-    if (getShape(x.get()) != shape)
-      return std::nullopt;
   }
   std::reverse(found.masks.begin(), found.masks.end());
   Type element = getElementTypeOrSelf(output);
   if (!isa<FloatType>(element) ||
-      getElementTypeOrSelf(found.scores) != element || shape.size() > 4)
+      getElementTypeOrSelf(found.scores) != element || found.shape.size() > 4)
     return std::nullopt;
   return found;
 }
@@ -243,6 +258,20 @@ Term withLeading(Term x, AffineExpr batch, AffineExpr heads) {
              : x.make<BroadcastOp>(makeType(wanted, x.element()), x.get());
 }
 
+/// An operand of a product of shape `product`, as one of the product in the
+/// shape of `scores`, which has the same rows and columns. The empty term where
+/// it is repeated along some batches and not others.
+Term ofBatches(Term x, ArrayRef<AffineExpr> product,
+               ArrayRef<AffineExpr> scores) {
+  if (product == scores)
+    return x;
+  Exprs shape = getShape(x.get()), result(scores.drop_back(2));
+  if (ArrayRef(shape).drop_back(2) != product.drop_back(2))
+    return {};
+  llvm::append_range(result, ArrayRef(shape).take_back(2));
+  return x.make<ReshapeOp>(makeType(result, x.element()), x.get());
+}
+
 /// Queries and keys may be smaller floats than values are, whose products are
 /// wide.
 Term inType(Term x, Type element) {
@@ -266,25 +295,36 @@ LogicalResult recognizeAttention(MatmulOp op, PatternRewriter &rewriter) {
   std::optional<Attention> found = match(op, root.with(op.getLhs()));
   if (!found)
     return failure();
-  Exprs scores = getShape(found->scores.getResult());
-  if (scores != getShape(op.getLhs()) ||
-      getShape(op.getResult()).size() != scores.size())
+  // Of operands of a product in another shape only batches of the whole can be
+  // told apart.
+  Exprs own = getShape(op.getLhs()), whole = getShape(op.getResult());
+  ArrayRef<AffineExpr> scores = found->shape;
+  if (whole.size() != own.size() ||
+      (own != scores &&
+       ArrayRef(whole).drop_back(2) != ArrayRef(own).drop_back(2)))
     return failure();
 
   double scale = found->scale;
   Term q = withoutScale(root.with(found->scores.getLhs()), scale);
   Term k = withoutScale(root.with(found->scores.getRhs()), scale);
+  Exprs product = getShape(found->scores.getResult());
+  q = ofBatches(q, product, scores);
+  k = ofBatches(k, product, scores);
+  Term v = ofBatches(root.with(op.getRhs()), own, scores);
+  if (!q || !k || !v)
+    return failure();
   SmallVector<int64_t> swapped(getShape(k.get()).size());
   std::iota(swapped.begin(), swapped.end(), 0);
   std::swap(swapped[swapped.size() - 2], swapped[swapped.size() - 1]);
   size_t rank = scores.size();
-  Term v = asFourDims(root.with(op.getRhs()), rank);
+  v = asFourDims(v, rank);
   k = inType(k.make<TransposeOp>(k.get(), swapped), v.element());
   k = asFourDims(k, rank);
   q = asFourDims(inType(q, v.element()), rank);
 
-  Exprs result = getShape(op.getResult()),
-        four = fourDims(result, rank, op.getContext());
+  Exprs result = own == scores ? whole : Exprs(scores);
+  result.back() = whole.back();
+  Exprs four = fourDims(result, rank, op.getContext());
   // Keys and values of one head serve all queries; else they have as many.
   AffineExpr keyHeads = getShape(k.get())[1];
   if (constantOf(keyHeads) != 1 || getShape(v.get())[1] != keyHeads)
@@ -307,7 +347,7 @@ LogicalResult recognizeAttention(MatmulOp op, PatternRewriter &rewriter) {
                           masking.causal ? rewriter.getUnitAttr() : UnitAttr(),
                           rewriter.getF64FloatAttr(masking.fill),
                           RowGuardAttr::get(op.getContext(), found->guard));
-  if (four != result)
+  if (four != whole)
     attention =
         ReshapeOp::create(rewriter, op.getLoc(), op.getType(), attention);
   rewriter.replaceOp(op, attention);

@@ -389,3 +389,70 @@ def test_no_keys(t, steps, guard, check):
     want = model.decomposed(steps, guard)
     assert (t > 1) == bool(want.any()) and not np.isnan(want).any()
     check(model, model.proto(), want)
+
+
+@pytest.mark.parametrize("masks", ["alibi", "keys", "alibi keys causal", "causal inside", "windows keys"])
+@pytest.mark.parametrize("open_sizes", [True, False])
+def test_heads_in_batches(tmp_path, masks, open_sizes):
+    """Products of [batch * heads, rows, columns], masks and softmax of [batch, heads, rows, columns] or of either, as
+    exports of older models have it. One kernel."""
+    batch, heads, rows, keys, width = 3, 4, 7, 11, 8
+    rng = np.random.default_rng(len(masks))
+    draw = lambda *shape: rng.standard_normal(shape).astype(np.float32)
+    feeds = {"q": draw(batch, rows, heads * width), "k": draw(batch, keys, heads * width), "v": draw(batch, keys, heads * width)}
+    names = {"q": ["b", "s", heads * width], "k": ["b", "t", heads * width], "v": ["b", "t", heads * width]}
+    constants = {"three": np.array([0, 0, heads, width]), "rest": np.array([-1]), "heads": np.array([heads]), "width": np.array([width])}
+    nodes = []
+
+    def node(op, inputs, output, **attributes):
+        nodes.append(helper.make_node(op, inputs.split(), [output], **attributes))
+
+    for name, x in (("rows", "q"), ("keys", "k")):
+        node("Shape", x, name, start=1, end=2)
+        node("Concat", f"rest {name} width", f"{name}_shape", axis=0)
+    node("Concat", "rest heads rows keys", "four", axis=0)
+    node("Concat", "rest rows keys", "joined", axis=0)
+    for x, shape in (("q", "rows_shape"), ("k", "keys_shape"), ("v", "keys_shape")):
+        node("Reshape", f"{x} three", f"{x}_heads")
+        node("Transpose", f"{x}_heads", f"{x}_first", perm=[0, 2, 1, 3])
+        node("Reshape", f"{x}_first {shape}", f"{x}_joined")
+    node("Transpose", "k_joined", "turned", perm=[0, 2, 1])
+    node("MatMul", "q_joined turned", "scores")
+    x = "scores"
+
+    def add(name, value, dims):
+        nonlocal x
+        feeds[name], names[name] = value, dims
+        node("Add", f"{x} {name}", f"with_{name}")
+        x = f"with_{name}"
+
+    causal = np.where(np.tri(rows, keys, keys - rows, dtype=bool), 0, -1e9).astype(np.float32)
+    if "alibi" in masks:
+        add("alibi", draw(batch * heads, 1, keys), ["bh", 1, "t"])
+    if "inside" in masks:
+        add("inside", causal[None], [1, "s", "t"])
+    node("Reshape", f"{x} four", "scores4")
+    x = "scores4"
+    if "keys" in masks:
+        add("padding", np.where(rng.random((batch, 1, 1, keys)) < 0.3, -1e9, 0).astype(np.float32), ["b", 1, 1, "t"])
+    if masks.endswith("causal"):
+        add("mask", causal[None, None], [1, 1, "s", "t"])
+    if "windows" in masks:  # back before the softmax
+        node("Reshape", f"{x} joined", "back")
+        node("Softmax", "back", "p", axis=-1)
+    else:
+        node("Softmax", x, "p4", axis=-1)
+        node("Reshape", "p4 joined", "p")
+    node("MatMul", "p v_joined", "y")
+    path = tmp_path / "m.onnx"
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, names[n] if open_sizes else v.shape) for n, v in feeds.items()]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    weights = [numpy_helper.from_array(v, n) for n, v in constants.items()]
+    graph = helper.make_graph(nodes, "heads", infos, outputs, weights)
+    onnx.save(helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 18)]), path)
+    (want,) = onnxruntime.InferenceSession(path).run(None, feeds)
+    harness.compile_model(path, tmp_path / "m.engine")
+    (got,) = harness.run_engine(tmp_path / "m.engine", feeds, ["y"], tmp_path / "run")
+    np.testing.assert_allclose(got, want, 1e-4, 1e-5)
+    kernels = harness.invoke("inspect", tmp_path / "m.engine", "--kernels").stdout
+    assert "attention" in kernels and "softmax" not in kernels, kernels

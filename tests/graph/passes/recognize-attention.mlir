@@ -290,3 +290,33 @@ func.func @quotients(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x8x16xf32>, %v: ten
   %3 = graph.matmul %2, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
   return %3 : tensor<2x4x8x16xf32>
 }
+
+// -----
+
+!h = tensor<?x5x8xf32, affine_map<()[s0] -> (s0 * 3, 5, 8)>>
+!t = tensor<?x8x5xf32, affine_map<()[s0] -> (s0 * 3, 8, 5)>>
+!s = tensor<?x5x5xf32, affine_map<()[s0] -> (s0 * 3, 5, 5)>>
+!f = tensor<?x3x5x5xf32, affine_map<()[s0] -> (s0, 3, 5, 5)>>
+!p = tensor<?x1x1x5xf32, affine_map<()[s0] -> (s0, 1, 1, 5)>>
+!a = tensor<?x1x5xf32, affine_map<()[s0] -> (s0 * 3, 1, 5)>>
+!r = tensor<?x5x8xf32, affine_map<()[s0] -> (s0 * 3, 5, 8)>>
+// Batches and heads that are one dimension of the products and two of the softmax, with a mask of either.
+// CHECK-LABEL: @heads_in_batches
+// CHECK-SAME:    %[[Q:.*]]: tensor<?x5x8xf32, {{.*}}>, %[[K:.*]]: tensor<{{.*}}>, %[[A:.*]]: tensor<?x1x5xf32, {{.*}}>, %[[P:.*]]: tensor<?x1x1x5xf32
+// CHECK-DAG:     graph.reshape %[[Q]] {{.*}} -> tensor<?x3x5x8xf32
+// CHECK-DAG:     graph.reshape %[[A]] {{.*}} -> tensor<?x3x1x5xf32
+// CHECK:         graph.attention {{.*}} bias {{.*}} -> tensor<?x3x5x8xf32
+// CHECK:         graph.reshape {{.*}} -> tensor<?x5x8xf32
+// CHECK-NOT:     graph.softmax
+module attributes {graph.symbols = [{name = "b", min = 1, max = 16, opt = 2, divisor = 1}]} {
+func.func @heads_in_batches(%q: !h, %k: !t, %alibi: !a, %mask: !p) -> !r {
+  %0 = graph.matmul %q, %k : (!h, !t) -> !s
+  %1 = graph.add %0, %alibi : (!s, !a) -> !s
+  %2 = graph.reshape %1 : (!s) -> !f
+  %3 = graph.add %2, %mask : (!f, !p) -> !f
+  %4 = graph.softmax %3 {axis = 3 : i64} : (!f) -> !f
+  %5 = graph.reshape %4 : (!f) -> !s
+  %6 = graph.matmul %5, %q : (!s, !h) -> !r
+  return %6 : !r
+}
+}
