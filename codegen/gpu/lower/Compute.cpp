@@ -55,7 +55,9 @@ Value KernelLowering::scalarOp(Operation *op, ValueRange operands, Type type) {
 }
 
 LogicalResult KernelLowering::lowerElementwise(Operation *op) {
-  if (isa<arith::TruncFOp, arith::ExtFOp>(op)) {
+  bool isRounding = isa<arith::TruncFOp>(op);
+  if (isRounding || isa<arith::ExtFOp>(op)) {
+    endChain();
     auto isSmall = [](Value value) {
       return graph::isFloat8(getElementTypeOrSelf(value));
     };
@@ -64,7 +66,7 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
     if (isSmall(op->getOperand(0)))
       return lowerFromFloat8(op), success();
   }
-  if (isa<arith::TruncFOp>(op) && scalarType(op->getOperand(0)).isF32()) {
+  if (isRounding && scalarType(op->getOperand(0)).isF32()) {
     lowerRounding(op);
     return success();
   }
@@ -79,6 +81,7 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   Values values;
   // Registers that hold the same (splats, broadcasts) are computed once.
   std::map<SmallVector<const void *>, Value> known;
+  ++chain.operators;
   for (unsigned r = 0; r < count; ++r) {
     Values arguments;
     SmallVector<const void *> key;
@@ -87,8 +90,13 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
       key.push_back(operand[r].getAsOpaquePointer());
     }
     Value &value = known[key];
-    if (!value)
+    if (!value) {
+      auto at = b.getInsertionPoint();
+      Operation *before =
+          at == b.getInsertionBlock()->begin() ? nullptr : &*std::prev(at);
       value = scalarOp(op, arguments, type);
+      noteInChain(r, before);
+    }
     values.push_back(value);
   }
   bind(result, values);

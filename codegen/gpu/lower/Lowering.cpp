@@ -228,6 +228,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
   loc = op->getLoc();
   if (isElementwise(op))
     return lowerElementwise(op);
+  if (!isa<arith::ConstantOp>(op))
+    endChain();
   if (!isMemoryEffectFree(op) && !isa<tile::LoadOp, simt::LoadSharedOp>(op))
     loaded.clear();
   // Most operators cannot fail.

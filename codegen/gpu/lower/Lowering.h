@@ -237,6 +237,18 @@ private:
   Values integersOf(mlir::ValueRange indices, unsigned bits);
   void lowerOp(simt::CopyBoxOp op);
 
+  // --- Chains.cpp ---
+  /// Elementwise operators one behind the other, and what was made of them, of
+  /// which registers.
+  struct Chain {
+    unsigned operators = 0, registers = 0;
+    llvm::SmallVector<std::pair<unsigned, mlir::Operation *>> made;
+  };
+  /// What was emitted behind `before` (null: in the block) is of a register.
+  void noteInChain(unsigned reg, mlir::Operation *before);
+  /// Nothing more is of the chain. Orders what was made by registers.
+  void endChain();
+
   // --- Compute.cpp ---
   mlir::LogicalResult lowerElementwise(mlir::Operation *op);
   Value scalarOp(mlir::Operation *op, mlir::ValueRange operands,
@@ -316,6 +328,7 @@ private:
   Value threadId, laneId, warpId, sharedBase;
   llvm::SmallVector<TensorMapArgument> maps;
   unsigned copyWarps = 0;
+  Chain chain;
   /// Behind an arrival at the cluster's barrier that nobody has waited for.
   bool hasArrived = false;
   /// Of four warps, known to be the same in all lanes; where dots ask for it.

@@ -13,6 +13,7 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
   for (Operation &op : block)
     if (!op.hasTrait<OpTrait::IsTerminator>() && failed(lower(&op)))
       return failure();
+  endChain();
   return success();
 }
 
