@@ -53,6 +53,7 @@ public:
 
   bool isPresent() const { return text && kind() != JsonText::Kind::Null; }
   bool isString() const { return text && kind() == JsonText::Kind::String; }
+  bool isNumber() const { return text && kind() == JsonText::Kind::Number; }
   bool isList() const { return text && kind() == JsonText::Kind::List; }
   explicit operator bool() const { return isPresent(); }
   /// An object's field; absent where there is none.

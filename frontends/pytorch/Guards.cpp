@@ -1,8 +1,7 @@
 // What an exported program takes for granted of its inputs' sizes beside their
 // ranges: conditions under which its branches are those of the model.
-#include "frontends/pytorch/GuardText.h"
+#include "frontends/pytorch/GuardSources.h"
 #include "frontends/pytorch/ProgramImporter.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace charonia;
@@ -11,80 +10,6 @@ using namespace charonia::frontend::pytorch;
 using mlir::AffineExpr;
 using Relation = graph::Constraint::Relation;
 using llvm::StringRef;
-
-/// The name that torch gives an input that lies behind these keys.
-static std::string joined(llvm::ArrayRef<std::string> path) {
-  std::string name;
-  for (const std::string &key : path) {
-    name += name.empty() ? "" : "_";
-    for (char c : key)
-      name += llvm::isAlnum(c) ? llvm::toLower(c) : '_';
-  }
-  return name;
-}
-
-/// The input that a source is about; -1 where there is none.
-static int64_t findInput(const Graph &graph, llvm::ArrayRef<InputSpec> specs,
-                         llvm::ArrayRef<std::string> path) {
-  size_t position;
-  bool isFlat = path.size() == 2 && path[0] == "flat_args" &&
-                !StringRef(path[1]).getAsInteger(10, position);
-  std::string whole = joined(path),
-              inner = path.empty() ? "" : joined(path.drop_front());
-  int64_t found = -1;
-  for (auto [i, spec] : llvm::enumerate(specs)) {
-    if (spec.kind != InputSpec::Kind::User &&
-        spec.kind != InputSpec::Kind::Fixed)
-      continue;
-    if (isFlat && position-- == 0)
-      return i;
-    bool isFixed = spec.kind == InputSpec::Kind::Fixed;
-    StringRef name = isFixed ? spec.name : graph.inputs[i].text;
-    // Python's names of arguments have upper case letters; those that go by
-    // "**kwargs" lack its name.
-    if (isFlat || name.empty())
-      continue;
-    if (name.equals_insensitive(whole))
-      return i;
-    if (name.equals_insensitive(inner))
-      found = i;
-  }
-  return found;
-}
-
-namespace {
-/// Reads what guards name of inputs.
-struct SourceReader {
-  const Graph &graph;
-  llvm::ArrayRef<InputSpec> specs;
-  std::function<const TensorMeta *(StringRef)> metaOf;
-  /// Whether one was named that says how a tensor lies in memory.
-  bool namesMemory = false;
-
-  ExpressionPtr read(const GuardSource &source) {
-    // Inputs of engines are no views, and lie in row-major order.
-    bool isOfBase = llvm::is_contained(source.path, "_base");
-    namesMemory |= isOfBase || source.property == "stride" ||
-                   source.property == "storage_offset";
-    if (namesMemory)
-      return {};
-    int64_t position = findInput(graph, specs, source.path);
-    if (position < 0)
-      return {};
-    const Argument &input = graph.inputs[position];
-    if (source.property.empty())
-      return input.kind == Argument::Kind::Integer ||
-                     input.kind == Argument::Kind::Bool
-                 ? makeInteger(input.integer)
-                 : ExpressionPtr();
-    const TensorMeta *meta =
-        input.kind == Argument::Kind::Tensor ? metaOf(input.text) : nullptr;
-    bool exists = meta && source.index && *source.index >= 0 &&
-                  *source.index < int64_t(meta->sizes.size());
-    return exists ? meta->sizes[*source.index] : ExpressionPtr();
-  }
-};
-} // namespace
 
 /// The comparison that holds where the other does not; empty for other heads.
 static StringRef oppositeOf(StringRef head) {
@@ -209,8 +134,7 @@ bool ProgramImporter::assumeGuard(const ExpressionPtr &guard,
 }
 
 void ProgramImporter::assumeGuards() {
-  SourceReader reader{graph, program.inputs,
-                      [&](StringRef name) { return metaOf(name); }};
+  SourceReader reader(program);
   GuardParser parser(
       [&](const GuardSource &source) { return reader.read(source); });
   // Expressions of guards are gone behind it.
@@ -218,6 +142,7 @@ void ProgramImporter::assumeGuards() {
   std::string ofMemory;
   for (const std::string &guard : program.guards) {
     reader.namesMemory = false;
+    reader.ambiguous.clear();
     std::string problem, text = guardToString(guard);
     ExpressionPtr condition = parser.parse(guard, problem);
     if (!condition) {
@@ -236,7 +161,9 @@ void ProgramImporter::assumeGuards() {
     std::string why = builder.getSymbols().refusal();
     bool isNever = sizes.decide(condition) == false;
     builder.fail("the program's guard '" + text + "' " +
-                     (isNever       ? "holds for none of the sizes"
+                     (isNever ? "holds for none of the sizes"
+                      : !reader.ambiguous.empty()
+                          ? "may be of input " + reader.ambiguous
                       : why.empty() ? "cannot be computed from sizes"
                                     : "does not hold: " + why),
                  "give sizes that decide it with --shape, or export the "

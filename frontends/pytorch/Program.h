@@ -4,11 +4,8 @@
 
 #include "frontends/common/Emitter.h"
 #include "frontends/pytorch/Expression.h"
+#include "frontends/pytorch/Trees.h"
 #include <map>
-
-namespace charonia::frontend {
-class Json;
-}
 
 namespace charonia::frontend::pytorch {
 
@@ -112,9 +109,10 @@ struct Program {
   std::map<std::string, SymbolRange, std::less<>> ranges;
   /// What else holds of the sizes of inputs that the program is for, as Python.
   std::vector<std::string> guards;
-  /// Names of the exported function's tensor arguments and results, as far as
-  /// the file has them; empty where it has not.
+  /// Names of the exported function's results, and how one comes from its
+  /// arguments to its inputs, as far as the file says; empty where it does not.
   std::vector<std::string> outputNames;
+  std::vector<InputPaths> inputPaths;
 };
 
 /// Reads a program; everything about the text's form is checked.

@@ -327,56 +327,13 @@ void ProgramReader::readSignature(Json json, Program &program) {
   }
 }
 
-/// Names of the leaves of a tree of containers: the keys on the way to each.
-/// What no key leads to has an empty name.
-static void nameLeaves(const Json &tree, const std::string &name,
-                       std::vector<std::string> &names, int depth) {
-  if (!tree["type"]) {
-    names.push_back(name);
-    return;
-  }
-  std::vector<Json> children = tree["children_spec"].list();
-  std::vector<std::string> keys;
-  std::string problem;
-  // The context is a text of JSON itself: a list of keys of dictionaries and
-  // of classes like them, something else of others.
-  std::string context = tree["context"].string("null");
-  Json::Report ignored;
-  if (auto text = JsonText::parse(context, problem))
-    if (Json list(*text, "", ignored); list.isList())
-      for (const Json &key : list.list())
-        keys.push_back(key.isString() ? key.string() : "");
-  bool isNamed =
-      keys.size() == children.size() &&
-      llvm::any_of(keys, [](const std::string &key) { return !key.empty(); });
-  for (size_t i = 0; i < children.size() && depth < maxGraphDepth; ++i) {
-    std::string key = isNamed ? keys[i] : name.empty() ? "" : std::to_string(i);
-    nameLeaves(children[i],
-               name.empty()  ? key
-               : key.empty() ? name
-                             : name + "_" + key,
-               names, depth + 1);
-  }
-}
-
 void ProgramReader::readNames(Json calls, Program &program) {
   for (const Json &call : calls.list()) {
-    if (!call["fqn"].string("").empty() || !call["signature"])
+    Json signature = call["signature"];
+    if (!call["fqn"].string("").empty() || !signature)
       continue;
-    std::string problem;
-    std::string text = call["signature"]["out_spec"].string("null");
-    auto tree = JsonText::parse(text, problem);
-    // Another form of tree only means that outputs have no names.
-    Json::Report report;
-    if (!tree || !Json(*tree, "", report).isList())
-      return;
-    std::vector<Json> parts = Json(*tree, "out_spec", report).list();
-    if (parts.size() != 2)
-      return;
-    std::vector<std::string> names;
-    nameLeaves(parts[1], "", names, 0);
-    if (report.problem.empty())
-      program.outputNames = std::move(names);
+    program.outputNames = readOutputNames(signature);
+    program.inputPaths = readInputPaths(signature);
     return;
   }
 }

@@ -26,6 +26,8 @@ import numpy as np
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves as leaves
+from torch.utils._pytree import tree_map, tree_structure, tree_unflatten
 
 FOLDER = Path(__file__).resolve().parent / "pt2"
 BATCH = torch.export.Dim("batch", min=1, max=8)
@@ -73,14 +75,14 @@ class Wide(TorchDispatchMode):
 
 def run(module: Case, inputs, mode=None) -> list[torch.Tensor]:
     with torch.no_grad(), mode or contextlib.nullcontext():
-        result = module(*[v.clone() for v in inputs])
-    return [v.detach().contiguous() for v in torch.utils._pytree.tree_leaves(result) if v is not None]
+        result = module(*tree_map(torch.clone, tuple(inputs)))
+    return [v.detach().contiguous() for v in leaves(result) if v is not None]
 
 
 def in_float64(module: Case, inputs, mode=None) -> list[torch.Tensor] | None:
     """None where PyTorch refuses that."""
     module = copy.deepcopy(module).double()
-    inputs = [v.double() if v.is_floating_point() else v for v in inputs]
+    inputs = tree_map(lambda v: v.double() if v.is_floating_point() else v, tuple(inputs))
     torch.set_default_dtype(torch.float64)
     try:
         return run(module, inputs, mode)
@@ -164,7 +166,8 @@ def rewrite(path: Path, module: Case) -> list[int]:
         count = sum("/extra/in" in n for n in names)
         inputs = [np.load(io.BytesIO(old.read(f"{top}/extra/in{i}.npy"))) for i in range(count)]
         entries = {n: old.read(n) for n in names if "/extra/" not in n}
-    outputs, wide = reference(module, [torch.from_numpy(v) for v in inputs])
+    values = tree_unflatten([torch.from_numpy(v) for v in inputs], tree_structure(tuple(module.inputs(2, 5))))
+    outputs, wide = reference(module, values)
     extra = extras(inputs, outputs, wide)
     pack(path, entries | {f"{top}/extra/{name}": data for name, data in extra.items()})
     return wide
@@ -178,7 +181,7 @@ def make(name: str) -> None:
     outputs, wide = reference(module, inputs)
     with torch.set_grad_enabled(module.grad):
         program = torch.export.export(copy.deepcopy(module), example, dynamic_shapes=module.dims)
-        arrays = [array(v) for v in inputs]
+        arrays = [array(v) for v in leaves(inputs)]
         write(FOLDER / f"{name}.pt2", program, extras(arrays, outputs, wide))
         if module.core:
             write(FOLDER / f"{name}-core.pt2", program.run_decompositions(), {})

@@ -207,8 +207,37 @@ class Guarded(Case):
         return padded.cumsum(1), longer, tenths, y - 1 if m != 4 else y
 
 
+class Colliding(Case):
+    """Arguments that torch names alike, one of them in a dictionary: the second is d_a_1."""
+
+    core = False
+    dims = ({"a": {0: torch.export.Dim.AUTO}}, {0: torch.export.Dim.AUTO})
+
+    def inputs(self, b, n):
+        return {"a": torch.randn(2 * b)}, torch.randn(n + 1)
+
+    def forward(self, d, d_a):
+        if d_a.size(0) % 3 != 2:
+            return d["a"] * 2, d_a + 1
+        return d["a"] * 3, d_a - 1
+
+
+class Capitals(Case):
+    """Arguments that differ in case alone: the second is a_1."""
+
+    core = False
+    dims = ({0: torch.export.Dim.AUTO}, {0: torch.export.Dim.AUTO})
+
+    def inputs(self, b, n):
+        return torch.randn(2 * b), torch.randn(n + 1)
+
+    def forward(self, A, a):  # noqa: N803
+        return (A * 2, a + 1) if a.size(0) % 3 != 2 else (A * 3, a - 1)
+
+
 pt2_cases.CASES = {
-    cls.__name__.lower(): cls for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared, Guarded)
+    cls.__name__.lower(): cls
+    for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared, Guarded, Colliding, Capitals)
 }  # fmt: skip
 
 

@@ -116,6 +116,20 @@ def test_guards(tmp_path: Path) -> None:
         assert guard in notes, notes
 
 
+@pytest.mark.parametrize("name", ("colliding", "capitals"))
+def test_guards_of_arguments_named_alike(name: str, tmp_path: Path) -> None:
+    path, engine = Path(__file__).resolve().parent / f"pt2/{name}.pt2", tmp_path / "m.engine"
+    harness.compile_model(path, engine)
+    first, second = input_names(path)
+    for n, m in ((7, 9), (8, 7), (5, 6)):
+        x, y = np.ones(n, np.float32), np.ones(m, np.float32)
+        twice, more = harness.run_all_outputs(engine, {first: x, second: y}, tmp_path).values()
+        assert (twice == 2).all() and (more == 2).all()
+    with pytest.raises(harness.CharoniaError) as failed:
+        harness.run_all_outputs(engine, {first: x, second: np.ones(8, np.float32)}, tmp_path)
+    assert f"{second}_dim0 % 3 = 2 must be at most 1" in failed.value.result.stderr
+
+
 def test_file_of_several_programs(tmp_path: Path) -> None:
     folder = Path(__file__).resolve().parent
     both = tmp_path / "both.pt2"

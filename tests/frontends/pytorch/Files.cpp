@@ -118,21 +118,24 @@ std::string charonia::test::node(
 }
 
 std::string ProgramFile::json() const {
-  std::string conditions;
+  std::string texts;
   for (const std::string &guard : guards)
-    conditions += (conditions.empty() ? "\"" : ", \"") + guard + "\"";
+    texts += (texts.empty() ? "\"" : ", \"") + guard + "\"";
   return R"({"graph_module": {"graph": {"inputs": [)" + inputs +
          R"(], "outputs": [)" + outputs + R"(], "nodes": [)" + nodes +
          R"(], "tensor_values": {)" + tensors + R"(}, "sym_int_values": {)" +
-         integers + R"(}}, "signature": {"input_specs": [)" + inputSpecs +
+         integers + R"(}, "sym_bool_values": {)" + conditions +
+         R"(}}, "signature": {"input_specs": [)" + inputSpecs +
          R"(], "output_specs": [)" + outputSpecs +
-         R"(]}, "module_call_graph": [{"fqn": "", "signature": {"out_spec":
+         R"(]}, "module_call_graph": [{"fqn": "", "signature": {)" +
+         (inSpec.empty() ? "" : "\"in_spec\": \"" + inSpec + "\", ") +
+         R"("forward_arg_names": [)" + argumentNames + R"(], "out_spec":
          "[1, {\"type\": \"builtins.dict\", \"context\": \"[\\\"logits\\\"]\", \"children_spec\": [{\"type\": null, \"context\": null, \"children_spec\": []}]}]"}}]},
          "range_constraints": {)" +
          ranges +
          R"(}, "schema_version": {"major": 8, "minor": 20},
          "guards_code": [)" +
-         conditions + R"(], "torch_version": "2.15.0"})";
+         texts + R"(], "torch_version": "2.15.0"})";
 }
 
 std::vector<ZipEntry> ProgramFile::entries() const {

@@ -28,8 +28,10 @@ std::string zipFile(const std::vector<ZipEntry> &entries, bool zip64 = false);
 /// A program's files, "model/models/model.json" and so on.
 struct ProgramFile {
   /// Parts of the program's text, of JSON.
-  std::string inputs, outputs, nodes, tensors, integers;
+  std::string inputs, outputs, nodes, tensors, integers, conditions;
   std::string inputSpecs, outputSpecs, ranges;
+  /// The tree of arguments, as its text stands in JSON, and a list of names.
+  std::string inSpec, argumentNames;
   /// Texts of Python.
   std::vector<std::string> guards;
   /// Entries of the weights' configuration, and storages by their file's name.

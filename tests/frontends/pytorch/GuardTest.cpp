@@ -146,3 +146,87 @@ TEST(Guard, HoldsOrNot) {
       importGuarded({"L['x'].stride()[0] == 7"}),
       AllOf(HasSubstr("which are not checked"), Not(HasSubstr("error"))));
 }
+
+/// A leaf and containers of a tree, as they stand in a text in JSON.
+static const std::string leaf = R"({\"type\": null})";
+static std::string container(const std::string &type,
+                             const std::string &children,
+                             const std::string &context = "null") {
+  return R"({\"type\": \"builtins.)" + type + R"(\", \"context\": \")" +
+         context + R"(\", \"children_spec\": [)" + children + "]}";
+}
+static std::string keys(const std::string &names) {
+  return R"([\\\")" + names + R"(\\\"])";
+}
+
+/// What a guard does to a program of two inputs, x[s0, 4] and the second's
+/// name, that the function gets in this way.
+static std::string
+importPaths(const std::string &guard, const std::string &second,
+            const std::string &names, const std::string &positional,
+            const std::string &named = "", const std::string &namedKeys = "[]",
+            const std::string &first = "x") {
+  ProgramFile program = simpleProgram();
+  size_t at;
+  for (std::string *text :
+       {&program.inputs, &program.nodes, &program.tensors, &program.inputSpecs})
+    while (first != "x" && (at = text->find("\"x\"")) != std::string::npos)
+      text->replace(at, 3, "\"" + first + "\"");
+  program.inputs += ", " + tensor(second);
+  program.inputSpecs += R"(, {"user_input": {"arg": {"as_tensor": {"name": ")" +
+                        second + R"("}}}})";
+  program.tensors +=
+      ", \"" + second + "\": " + tensorMeta(7, symbol("s1"), fixed(1));
+  program.ranges = "";
+  program.argumentNames = names;
+  if (!positional.empty())
+    program.inSpec =
+        "[1, " +
+        container("tuple", container("tuple", positional) + ", " +
+                               container("dict", named, namedKeys)) +
+        "]";
+  program.guards = {guard};
+  return importPyTorch(program.file());
+}
+
+/// torch numbers names of inputs that it has given already, so that a name
+/// does not tell which argument it is of.
+TEST(Guard, NamesInputsByTheirPlace) {
+  std::string inDict = container("dict", leaf, keys("a"));
+  // forward(d, d_a), d = {'a': ...}
+  auto ofD = [&](const std::string &guard) {
+    return importPaths(guard, "d_a_1", R"("d", "d_a")", inDict + ", " + leaf,
+                       "", "[]", "d_a");
+  };
+  EXPECT_THAT(ofD("L['d_a'].size()[0] % 3 != 2"), HasSubstr("d_a_1_dim0"));
+  EXPECT_THAT(ofD("L['d']['a'].size()[0] % 3 != 2"),
+              AllOf(HasSubstr("d_a_dim0"), Not(HasSubstr("(d_a_1_dim0"))));
+  // forward(A, a)
+  std::string both = leaf + ", " + leaf;
+  EXPECT_THAT(importPaths("L['a'].size()[0] > 2", "a_1", R"("A", "a")", both,
+                          "", "[]", "a"),
+              HasSubstr("a_1_dim0 >= 3"));
+  EXPECT_THAT(importPaths("L['A'].size()[0] > 2", "a_1", R"("A", "a")", both,
+                          "", "[]", "a"),
+              HasSubstr("a_dim0 >= 3"));
+  // forward(args_1, *args)
+  EXPECT_THAT(importPaths("L['args'][0].size()[0] > 2", "args_0",
+                          R"("args_1", "args_0")", both, "", "[]", "args_1"),
+              HasSubstr("args_0_dim0 >= 3"));
+  // forward(x, **kw), and a tree without names.
+  EXPECT_THAT(importPaths("L['kw']['b'].size()[0] > 2", "b", R"("x", "b")",
+                          leaf, leaf, keys("b")),
+              HasSubstr("b_dim0 >= 3"));
+  EXPECT_THAT(importPaths("L['b'].size()[0] > 2", "b", "", both),
+              HasSubstr("b_dim0 >= 3"));
+}
+
+TEST(Guard, OfMoreThanOneInput) {
+  std::string words = "guard 'a.size()[0] > 2' may be of input 'a' or 'a_1'";
+  EXPECT_THAT(importPaths("L['a'].size()[0] > 2", "a_1", "", "", "", "", "a"),
+              HasSubstr(words));
+  // Names are no way to what the tree does not have.
+  EXPECT_THAT(importPaths("L['self'].b.size()[0] > 2", "b", R"("x", "b")",
+                          leaf + ", " + leaf),
+              HasSubstr("cannot be computed from sizes"));
+}
