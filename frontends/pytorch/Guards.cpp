@@ -118,7 +118,7 @@ bool ProgramImporter::assumeGuard(const ExpressionPtr &guard,
     if (StringRef opposite = oppositeOf(operands[0]->head); !opposite.empty()) {
       auto other = std::make_shared<Expression>(*operands[0]);
       other->head = opposite.str();
-      negated.push_back(other); // What is looked at once stays where it is.
+      kept.push_back(other);
       return assumeGuard(other, text);
     }
   bool isOfSizes =
@@ -131,6 +131,24 @@ bool ProgramImporter::assumeGuard(const ExpressionPtr &guard,
   AffineExpr holds = sizes.truth(guard);
   AffineExpr one = mlir::getAffineConstantExpr(1, builder.getContext());
   return holds && builder.getSymbols().assumeAtLeast(holds, one, text);
+}
+
+/// Why a condition that the program states cannot be assumed; none where it is,
+/// or holds already.
+std::optional<std::string>
+ProgramImporter::assumeCondition(const ExpressionPtr &condition,
+                                 const std::string &name) {
+  Symbols &symbols = builder.getSymbols();
+  symbols.setAsker(name + " of the program");
+  bool good = assumeGuard(condition, "as the program was exported");
+  std::string why = symbols.refusal();
+  symbols.setAsker("");
+  if (good)
+    return std::nullopt;
+  if (sizes.decide(condition) == false)
+    return "holds for none of the sizes";
+  return why.empty() ? "cannot be computed from sizes"
+                     : "does not hold: " + why;
 }
 
 void ProgramImporter::assumeGuards() {
@@ -155,24 +173,18 @@ void ProgramImporter::assumeGuards() {
       ofMemory = ofMemory.empty() ? text : ofMemory;
       continue;
     }
-    builder.getSymbols().setAsker("guard '" + text + "' of the program");
-    if (assumeGuard(condition, "as the program was exported"))
+    auto refused = assumeCondition(condition, "guard '" + text + "'");
+    if (!refused)
       continue;
-    std::string why = builder.getSymbols().refusal();
-    bool isNever = sizes.decide(condition) == false;
     builder.fail("the program's guard '" + text + "' " +
-                     (isNever ? "holds for none of the sizes"
-                      : !reader.ambiguous.empty()
-                          ? "may be of input " + reader.ambiguous
-                      : why.empty() ? "cannot be computed from sizes"
-                                    : "does not hold: " + why),
-                 "give sizes that decide it with --shape, or export the "
-                 "program with inputs of sizes like those that it is for");
+                     (reader.ambiguous.empty()
+                          ? *refused
+                          : "may be of input " + reader.ambiguous),
+                 conditionRemedy);
     return;
   }
-  builder.getSymbols().setAsker("");
   divisors.clear();
-  negated.clear();
+  kept.clear();
   if (!ofMemory.empty())
     builder.add(Diagnostic::Severity::Note,
                 "the program has guards on how its example inputs lie in "

@@ -307,6 +307,8 @@ void ProgramImporter::importInputs() {
   mlir::ValueRange arguments = builder.begin(inputs);
   bindSymbols(inputs, positions);
   assumeGuards();
+  if (!builder.hasErrors())
+    assumeAssertions();
   for (auto [position, value] : llvm::zip_equal(positions, arguments))
     find(graph.inputs[position].text)->value = value;
 }

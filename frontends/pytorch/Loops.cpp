@@ -147,9 +147,14 @@ LogicalResult ProgramImporter::runStep(llvm::ArrayRef<Part> operands,
   auto before = countErrors();
   findAliases();
   auto needed = findNeeded();
-  for (const Node &node : graph.nodes)
-    if (countErrors() == before && needed.contains(&node))
+  for (const Node &node : graph.nodes) {
+    if (countErrors() != before)
+      break;
+    if (findTarget(node.target).isCheck)
+      importAssertion(node);
+    else if (needed.contains(&node))
       importNode(node);
+  }
   if (countErrors() != before) {
     emitter.begin(emitter.getBuilder().getUnknownLoc());
     return llvm::failure();

@@ -415,6 +415,8 @@ void ProgramImporter::run() {
   auto needed = findNeeded();
   checkMutations();
   for (const Node &node : graph.nodes) {
+    if (findTarget(node.target).isCheck)
+      importAssertion(node);
     if (!needed.contains(&node) || !computes(node))
       continue;
     if (options.progress)

@@ -17,6 +17,10 @@ const Argument *findArgument(const Node &node, llvm::StringRef name);
 /// Calls `visit` with each name of a tensor in an argument.
 void forEachTensor(const Argument &argument,
                    llvm::function_ref<void(const std::string &)> visit);
+/// What to do about a condition on sizes that cannot be kept.
+constexpr const char *conditionRemedy =
+    "give sizes that decide it with --shape, or export the program with inputs "
+    "of sizes like those that it is for";
 /// Whether a node is a loop.
 bool isLoop(const Node &node);
 
@@ -86,9 +90,22 @@ private:
   void bindSymbols(llvm::ArrayRef<Input> inputs,
                    llvm::ArrayRef<unsigned> positions);
   void assumeGuards();
+  std::optional<std::string> assumeCondition(const ExpressionPtr &condition,
+                                             const std::string &name);
   bool assumeGuard(const ExpressionPtr &guard, const std::string &text);
   bool assumeComparison(const ExpressionPtr &guard, const std::string &text);
   bool assumeDivisors(const ExpressionPtr &guard, const std::string &text);
+  // Assertions.
+  ExpressionPtr expressionOf(const Argument &argument) const;
+  ExpressionPtr rangeAsserted(const Node &node, bool isSize) const;
+  ExpressionPtr shapeAsserted(const Node &node) const;
+  ExpressionPtr conditionAsserted(const Node &node) const;
+  bool isOfSizes(const Expression &condition) const;
+  std::string describeAssertion(const Node &node,
+                                const Expression &condition) const;
+  void importAssertion(const Node &node);
+  void assumeAssertions();
+
   bool checkSignature();
   void checkMutations();
   void noteWritten(const std::string &input);
@@ -163,8 +180,11 @@ private:
   llvm::StringMap<std::string> dimNames;
   /// Divisors that are known to be positive, of guards.
   llvm::DenseSet<const Expression *> divisors;
-  /// Conditions that stand for what guards negate.
-  std::vector<ExpressionPtr> negated;
+  /// Conditions that were assumed of nodes.
+  llvm::DenseSet<const Expression *> asserted;
+  /// Conditions that stand for what others negate, and those that nodes state:
+  /// what is looked at once stays where it is.
+  std::vector<ExpressionPtr> kept;
   /// Inputs that a note says are written to.
   std::set<std::string> written;
   /// Names that outputs depend on.

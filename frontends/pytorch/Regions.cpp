@@ -119,6 +119,9 @@ void Inliner::addBody(const Node &place, const Graph &body,
       if (auto number = body.floats.find(argument.text);
           number != body.floats.end())
         graph.floats.emplace(fresh, number->second);
+      if (auto condition = body.conditions.find(argument.text);
+          condition != body.conditions.end())
+        graph.conditions.emplace(fresh, condition->second);
       it->second.text = fresh;
     }
     argument = it->second;

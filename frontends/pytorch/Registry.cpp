@@ -73,11 +73,16 @@ Target charonia::frontend::pytorch::findTarget(StringRef target) {
     result.inPlace = result.row && (result.row->alias == Alias::No ||
                                     result.row->alias == Alias::Real);
   }
-  result.isCheck =
-      llvm::is_contained({"aten._assert_scalar", "aten._assert_tensor_metadata",
-                          "aten._assert_async", "aten.sym_constrain_range",
-                          "aten.sym_constrain_range_for_size"},
-                         name);
+  // Those with a token that orders them begin with "_functional".
+  StringRef check = name;
+  if (check.consume_front("aten.")) {
+    check.consume_front("_functional");
+    check.consume_front("_");
+    result.isCheck = llvm::is_contained(
+        {"assert_scalar", "assert_tensor_metadata", "assert_async",
+         "sym_constrain_range", "sym_constrain_range_for_size"},
+        check);
+  }
   return result;
 }
 

@@ -42,6 +42,7 @@ class Case(nn.Module):
     exact = False  # types matter: results that float64 changes are kept as they are in the program's own types
     core = True
     grad = False  # exported with gradients, so that no_grad stays in the program
+    deferred = False  # exported with assertions in place of guards
 
     def inputs(self, b: int, n: int):
         return (torch.randn(b, 4, 9, 7),)
@@ -180,7 +181,9 @@ def make(name: str) -> None:
     inputs = module.inputs(3, 9)
     outputs, wide = reference(module, inputs)
     with torch.set_grad_enabled(module.grad):
-        program = torch.export.export(copy.deepcopy(module), example, dynamic_shapes=module.dims)
+        program = torch.export.export(
+            copy.deepcopy(module), example, dynamic_shapes=module.dims, prefer_deferred_runtime_asserts_over_guards=module.deferred
+        )
         arrays = [array(v) for v in leaves(inputs)]
         write(FOLDER / f"{name}.pt2", program, extras(arrays, outputs, wide))
         if module.core:

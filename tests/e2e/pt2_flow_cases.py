@@ -235,9 +235,22 @@ class Capitals(Case):
         return (A * 2, a + 1) if a.size(0) % 3 != 2 else (A * 3, a - 1)
 
 
+class Asserted(Guarded):
+    """The same as nodes of the program that assert it, one of them in a region."""
+
+    deferred = True
+    grad = True
+
+    def forward(self, x, y):
+        with torch.no_grad():
+            torch._check(y.size(1) != 77)
+            z = x + y.sum()
+        return *super().forward(x, y), z
+
+
 pt2_cases.CASES = {
     cls.__name__.lower(): cls
-    for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared, Guarded, Colliding, Capitals)
+    for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared, Guarded, Colliding, Capitals, Asserted)
 }  # fmt: skip
 
 

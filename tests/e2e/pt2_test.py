@@ -97,23 +97,28 @@ def test_steps_of_an_open_size(tmp_path: Path) -> None:
         np.testing.assert_allclose(state, want, rtol=1e-5, atol=1e-6)
 
 
-def test_guards(tmp_path: Path) -> None:
-    """What a program's branches ask of sizes is asked when shapes are bound, and told before."""
+@pytest.mark.parametrize("name", ("guarded", "asserted"))
+def test_guards(name: str, tmp_path: Path) -> None:
+    """What a program's branches ask of sizes is asked when shapes are bound, and told before:
+    guards, and nodes that assert it."""
     engine = tmp_path / "m.engine"
-    notes = harness.compile_model(Path(__file__).resolve().parent / "pt2/guarded.pt2", engine).stderr
-    cases = (
-        ((8, 6), "must be at least 1", "x.size()[1] % 4"),
-        ((6, 6), "(x_dim1 = 6) must be at least y_dim1 + 1 = 7", "x.size()[1] > y.size()[1]"),
-        ((3, 2), "(x_dim1 = 3) must be at least 5", "x.size()[1] // 5"),
-        ((9, 4), "(y_dim1 = 4) must not equal 4", "y.size()[1] != 4"),
-    )
-    for (n, m), words, guard in cases:
+    notes = harness.compile_model(Path(__file__).resolve().parent / f"pt2/{name}.pt2", engine).stderr
+    cases = [
+        ((8, 6), "must be at least 1", "x.size()[1] % 4", "Mod(x_dim1, 4)"),
+        ((6, 6), "must be at least", "x.size()[1] > y.size()[1]", "'y_dim1 < x_dim1'"),
+        ((3, 2), "(x_dim1 = 3) must be at least 5", "x.size()[1] // 5", "Eq((x_dim1//5), 1)"),
+        ((9, 4), "(y_dim1 = 4) must not equal 4", "y.size()[1] != 4", "Ne(y_dim1, 4)"),
+    ]
+    for (n, m), words, guard, assertion in cases:
         inputs = {"x": np.ones((3, n, 4), np.float32), "y": np.ones((3, m, 4), np.float32)}
         with pytest.raises(harness.CharoniaError) as failed:
             harness.run_all_outputs(engine, inputs, tmp_path)
         message = failed.value.result.stderr
-        assert words in message and guard in message, message
-        assert guard in notes, notes
+        condition = guard if name == "guarded" else assertion
+        assert words in message and condition in message, message
+        assert condition in notes, notes
+    if name == "asserted":
+        assert "check 'Ne(y_dim1, 77)' of the program" in notes, notes
 
 
 @pytest.mark.parametrize("name", ("colliding", "capitals"))

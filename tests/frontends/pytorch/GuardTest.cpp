@@ -7,6 +7,7 @@ using namespace charonia;
 using namespace charonia::test;
 using namespace charonia::frontend::pytorch;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -229,4 +230,69 @@ TEST(Guard, OfMoreThanOneInput) {
   EXPECT_THAT(importPaths("L['self'].b.size()[0] > 2", "b", R"("x", "b")",
                           leaf + ", " + leaf),
               HasSubstr("cannot be computed from sizes"));
+}
+
+/// What a program says of itself that asserts conditions by nodes: pairs of a
+/// number's name and its expression, and the nodes.
+static std::string importAsserted(const std::string &name,
+                                  const std::string &expression,
+                                  const std::string &asserting) {
+  ProgramFile program = simpleProgram();
+  program.ranges = "";
+  (name == "n" ? program.integers : program.conditions) =
+      "\"" + name + R"(": {"as_expr": {"expr_str": ")" + expression +
+      R"(", "hint": null}})";
+  program.nodes += ", " + asserting;
+  return importPyTorch(program.file());
+}
+
+TEST(Guard, NodesThatAssert) {
+  std::string s0 = "Symbol('s0', positive=True, integer=True)",
+              condition = R"({"as_sym_bool": {"as_name": "c"}})",
+              size = R"({"as_sym_int": {"as_name": "n"}})",
+              twice = "Mul(Integer(2), " + s0 + ")";
+  auto scalar = [&](const std::string &op, const std::string &expression) {
+    return importAsserted(
+        "c", expression,
+        node(
+            op,
+            {{"self", condition},
+             {"assert_msg",
+              R"({"as_string": "Runtime assertion failed for expression s0 > 4 on node 'c'"})"}},
+            ""));
+  };
+  std::string more = "StrictGreaterThan(" + s0 + ", Integer(4))";
+  for (const char *op : {"aten._assert_scalar.default",
+                         "aten._functional_assert_scalar.default"})
+    EXPECT_THAT(scalar(op, more),
+                AllOf(HasSubstr("x_dim0 >= 5"),
+                      HasSubstr("(check 'x_dim0 > 4' of the program)")));
+  std::string assert = "aten._assert_scalar.default";
+  EXPECT_THAT(scalar(assert, "StrictGreaterThan(Integer(1), " + s0 + ")"),
+              AllOf(HasSubstr("aten._assert_scalar.default"),
+                    HasSubstr("holds for none of the sizes")));
+  EXPECT_THAT(scalar(assert, "Equality(cos(" + s0 + "), Integer(1))"),
+              HasSubstr("cannot be computed from sizes"));
+  // Data is not looked at.
+  EXPECT_THAT(
+      scalar(assert, "Equality(Symbol('u0', integer=True), " + s0 + ")"),
+      Not(AnyOf(HasSubstr("error"), HasSubstr("note"))));
+  std::string most = R"({"as_int": 10})";
+  EXPECT_THAT(importAsserted(
+                  "n", twice,
+                  node("aten.sym_constrain_range.default",
+                       {{"size", size}, {"min", fixed(6)}, {"max", most}}, "")),
+              AllOf(HasSubstr("x_dim0 >= 3"), HasSubstr("x_dim0 <= 5")));
+  EXPECT_THAT(importAsserted("n", "Add(Integer(-7), " + s0 + ")",
+                             node("aten.sym_constrain_range_for_size.default",
+                                  {{"size", size}}, "")),
+              HasSubstr("x_dim0 >= 7"));
+  EXPECT_THAT(
+      importAsserted(
+          "n", twice,
+          node("aten._assert_tensor_metadata.default",
+               {{"a", tensor("x")},
+                {"size", R"({"as_sym_ints": [{"as_int": 6}, {"as_int": 4}]})"}},
+               "")),
+      HasSubstr("x_dim0 = 6"));
 }
