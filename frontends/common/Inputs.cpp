@@ -87,8 +87,8 @@ void InputReader::declareRanges(const ModelInput &input, bool ofUser) {
     std::optional<DimRange> range = model;
     if (ofUser) {
       range = dim.option ? dim.option->range : std::nullopt;
-      if (range && model &&
-          (range->min < model->min || range->max > model->max))
+      int64_t least = model && !dim.model.allowsOne ? model->min : 1;
+      if (range && model && (range->min < least || range->max > model->max))
         fail(input.name,
              "--shape gives dimension " + std::to_string(dim.index) + " " +
                  rangeText(*range) + ", but the model was exported for " +

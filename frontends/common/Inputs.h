@@ -17,6 +17,8 @@ struct ModelDim {
   /// What holds for a size that nobody declares a range of, where that is not
   /// defaultRange().
   std::optional<DimRange> assumed;
+  /// Whether --shape may also name sizes from 1 on that are less than `range`.
+  bool allowsOne = false;
 };
 
 struct ModelInput {

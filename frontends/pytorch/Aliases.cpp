@@ -277,8 +277,8 @@ bool ProgramImporter::reaches(const Entry *written,
   return false;
 }
 
-static void collectSymbols(const ExpressionPtr &expression,
-                           llvm::StringSet<> &symbols) {
+void pytorch::collectSymbols(const ExpressionPtr &expression,
+                             llvm::StringSet<> &symbols) {
   if (!expression)
     return;
   if (expression->head == "Symbol")

@@ -151,13 +151,10 @@ ProgramImporter::assumeCondition(const ExpressionPtr &condition,
                      : "does not hold: " + why;
 }
 
-void ProgramImporter::assumeGuards() {
+void ProgramImporter::readGuards() {
   SourceReader reader(program);
   GuardParser parser(
       [&](const GuardSource &source) { return reader.read(source); });
-  // Expressions of guards are gone behind it.
-  Sizes::Scope scope(sizes);
-  std::string ofMemory;
   for (const std::string &guard : program.guards) {
     reader.namesMemory = false;
     reader.ambiguous.clear();
@@ -169,22 +166,48 @@ void ProgramImporter::assumeGuards() {
                    "export the program again");
       return;
     }
-    if (reader.namesMemory) {
-      ofMemory = ofMemory.empty() ? text : ofMemory;
+    guards.push_back({text, condition, reader.namesMemory, reader.ambiguous});
+    llvm::StringSet<> names;
+    collectSymbols(condition, names);
+    if (names.size() == 1 && !reader.namesMemory)
+      guardsOf[names.begin()->first()].push_back(condition);
+  }
+}
+
+/// Whether it is a guard that says how large a symbol may be at most: its range
+/// is then what the exporter made of that, not what was declared.
+bool ProgramImporter::isLimited(const std::string &symbol, int64_t most) {
+  auto it = guardsOf.find(symbol);
+  if (it == guardsOf.end() || most == INT64_MAX)
+    return false;
+  auto holdsAt = [&](const ExpressionPtr &guard, int64_t size) {
+    Sizes trial(builder.getSymbols(), builder.getContext());
+    trial.bind(symbol, mlir::getAffineConstantExpr(size, builder.getContext()));
+    return trial.decide(guard);
+  };
+  return llvm::any_of(it->second, [&](const ExpressionPtr &guard) {
+    return holdsAt(guard, most) == true && holdsAt(guard, most + 1) == false;
+  });
+}
+
+void ProgramImporter::assumeGuards() {
+  std::string ofMemory;
+  for (const Guard &guard : guards) {
+    if (guard.isOfMemory) {
+      ofMemory = ofMemory.empty() ? guard.text : ofMemory;
       continue;
     }
-    auto refused = assumeCondition(condition, "guard '" + text + "'");
+    auto refused =
+        assumeCondition(guard.condition, "guard '" + guard.text + "'");
     if (!refused)
       continue;
-    builder.fail("the program's guard '" + text + "' " +
-                     (reader.ambiguous.empty()
+    builder.fail("the program's guard '" + guard.text + "' " +
+                     (guard.ambiguous.empty()
                           ? *refused
-                          : "may be of input " + reader.ambiguous),
+                          : "may be of input " + guard.ambiguous),
                  conditionRemedy);
     return;
   }
-  divisors.clear();
-  kept.clear();
   if (!ofMemory.empty())
     builder.add(Diagnostic::Severity::Note,
                 "the program has guards on how its example inputs lie in "

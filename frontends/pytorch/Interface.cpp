@@ -86,11 +86,15 @@ ModelDim ProgramImporter::dimOf(const ExpressionPtr &size,
   auto it = program.ranges.find(size->name);
   if (it == program.ranges.end())
     return dim;
-  // Sizes of 0 are not optimized for. A least size of 2 with no largest one is
-  // how sizes look that nobody gave a range: 0 and 1 are not traced.
+  // Sizes of 0 are not optimized for. A least size of 2 with no largest one, or
+  // one that a guard says, is how sizes look that nobody gave a range: 0 and 1
+  // are not traced.
   const SymbolRange &bounds = it->second;
   int64_t low = std::max<int64_t>(bounds.min.value_or(1), 1);
-  if (low == 2 && !bounds.max)
+  bool isDeclared =
+      bounds.max && !(low == 2 && isLimited(size->name, *bounds.max));
+  dim.allowsOne = low == 2;
+  if (low == 2 && !isDeclared)
     low = 1;
   if (low > maxDimension || (bounds.max && *bounds.max < low)) {
     builder.fail(
@@ -111,7 +115,7 @@ ModelDim ProgramImporter::dimOf(const ExpressionPtr &size,
       std::min(bounds.max.value_or(std::max(range.max, low)), maxDimension);
   range.min = low;
   range.opt = std::clamp(range.opt, range.min, range.max);
-  (it->second.max ? dim.range : dim.assumed) = range;
+  (isDeclared ? dim.range : dim.assumed) = range;
   return dim;
 }
 
@@ -146,13 +150,6 @@ ProgramImporter::userInputs(std::vector<unsigned> &positions) {
   return inputs;
 }
 
-static void collectSymbols(const Expression &size, llvm::StringSet<> &names) {
-  if (size.head == "Symbol")
-    names.insert(size.name);
-  for (const ExpressionPtr &operand : size.operands)
-    collectSymbols(*operand, names);
-}
-
 namespace {
 /// slope * symbol + offset, with a slope of at least 1.
 struct Linear {
@@ -166,7 +163,7 @@ static std::optional<Linear> linearOf(const ExpressionPtr &size,
                                       Symbols &symbols,
                                       mlir::MLIRContext *context) {
   llvm::StringSet<> names;
-  collectSymbols(*size, names);
+  collectSymbols(size, names);
   if (names.size() != 1)
     return std::nullopt;
   StringRef only = names.begin()->first();
@@ -244,7 +241,7 @@ void ProgramImporter::fixSymbols(llvm::MutableArrayRef<ModelInput> inputs,
                      d < given->second.size() && given->second[d].range;
       if (!isGiven && it->second >= 1 &&
           (!range || (it->second >= range->min && it->second <= range->max)))
-        dim = {it->second, "", std::nullopt, std::nullopt};
+        dim = {it->second, "", std::nullopt, std::nullopt, false};
     }
 }
 
@@ -295,6 +292,7 @@ void ProgramImporter::bindSymbols(llvm::ArrayRef<Input> inputs,
 void ProgramImporter::importInputs() {
   std::vector<unsigned> positions;
   std::vector<Problem> problems;
+  readGuards();
   std::vector<ModelInput> declared = userInputs(positions);
   fixSymbols(declared, positions);
   auto inputs = readInputs(declared, options, builder.getSymbols(),

@@ -17,6 +17,9 @@ const Argument *findArgument(const Node &node, llvm::StringRef name);
 /// Calls `visit` with each name of a tensor in an argument.
 void forEachTensor(const Argument &argument,
                    llvm::function_ref<void(const std::string &)> visit);
+/// Adds the names of an expression's symbols; null has none.
+void collectSymbols(const ExpressionPtr &expression,
+                    llvm::StringSet<> &symbols);
 /// What to do about a condition on sizes that cannot be kept.
 constexpr const char *conditionRemedy =
     "give sizes that decide it with --shape, or export the program with inputs "
@@ -89,6 +92,8 @@ private:
                 const std::string &exported, const std::string &why);
   void bindSymbols(llvm::ArrayRef<Input> inputs,
                    llvm::ArrayRef<unsigned> positions);
+  void readGuards();
+  bool isLimited(const std::string &symbol, int64_t most);
   void assumeGuards();
   std::optional<std::string> assumeCondition(const ExpressionPtr &condition,
                                              const std::string &name);
@@ -180,6 +185,18 @@ private:
   llvm::StringMap<std::string> dimNames;
   /// Divisors that are known to be positive, of guards.
   llvm::DenseSet<const Expression *> divisors;
+  /// A guard of the program.
+  struct Guard {
+    std::string text;
+    ExpressionPtr condition;
+    /// On how an input lies in memory.
+    bool isOfMemory;
+    /// Inputs of which it may be each; empty where that is clear.
+    std::string ambiguous;
+  };
+  std::vector<Guard> guards;
+  /// Guards by their symbol, where that is the only one.
+  llvm::StringMap<std::vector<ExpressionPtr>> guardsOf;
   /// Conditions that were assumed of nodes.
   llvm::DenseSet<const Expression *> asserted;
   /// Conditions that stand for what others negate, and those that nodes state:

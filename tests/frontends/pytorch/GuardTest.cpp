@@ -148,6 +148,19 @@ TEST(Guard, HoldsOrNot) {
       AllOf(HasSubstr("which are not checked"), Not(HasSubstr("error"))));
 }
 
+/// A least size of 2 is what the exporter takes for granted of sizes that
+/// nobody gave a range, also where a guard says the largest one.
+TEST(Guard, LargestSizes) {
+  std::string range = R"("s0": {"min_val": 2, "max_val": 8})";
+  EXPECT_THAT(importGuarded({"2*L['x'].size()[0] <= 17"}, range),
+              AllOf(HasSubstr("min = 1 : i64, name = \"x_dim0\""),
+                    HasSubstr("max = 8 : i64")));
+  // Else it may be declared.
+  for (const char *guard : {"L['x'].size()[0] <= 9", "L['x'].size()[1] == 4"})
+    EXPECT_THAT(importGuarded({guard}, range),
+                HasSubstr("min = 2 : i64, name = \"x_dim0\""));
+}
+
 /// A leaf and containers of a tree, as they stand in a text in JSON.
 static const std::string leaf = R"({\"type\": null})";
 static std::string container(const std::string &type,
