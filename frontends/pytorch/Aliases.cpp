@@ -366,6 +366,23 @@ void ProgramImporter::markStale(Entry &entry,
   }
 }
 
+/// A value that is written over another, as that one's type has its sizes:
+/// those of both are equal, which is assumed where it does not follow.
+mlir::Value ProgramImporter::fitted(mlir::Value value, mlir::Value over) {
+  Exprs shape = graph::getShape(value), wanted = graph::getShape(over);
+  if (value.getType() == over.getType() || shape.size() != wanted.size() ||
+      elementOf(value) != elementOf(over))
+    return value;
+  for (auto [a, b] : llvm::zip_equal(shape, wanted))
+    if (!emitter.agree(a, b, "writes over it"))
+      return value;
+  value = emitter.getSymbols().resolve(value);
+  over = emitter.getSymbols().resolve(over);
+  return value.getType() == over.getType()
+             ? value
+             : emitter.reshape(value, graph::getShape(over));
+}
+
 /// Replaces the value of an entry and, through the views that lead to it, of
 /// the memory that it shares.
 llvm::LogicalResult ProgramImporter::write(Entry &written, mlir::Value value) {
@@ -373,6 +390,7 @@ llvm::LogicalResult ProgramImporter::write(Entry &written, mlir::Value value) {
     return emitter.fail("writes in place to complex numbers or to nothing, "
                         "which is not supported",
                         "write without in-place operators there");
+  value = fitted(value, written.value);
   if (value.getType() != written.value.getType())
     return emitter.fail("writes " + emitter.describe(value.getType()) + " to " +
                             emitter.describe(written.value.getType()),
@@ -417,6 +435,7 @@ llvm::LogicalResult ProgramImporter::write(Entry &written, mlir::Value value) {
     value = back(call, before, value);
     if (!value || emitter.failed())
       return llvm::failure();
+    value = fitted(value, before);
     if (value.getType() != before.getType())
       return emitter.fail("gives " + emitter.describe(value.getType()) +
                           " where it writes through a view to " +

@@ -60,6 +60,23 @@ static void dropDivision(AffineExpr &a, AffineExpr &b) {
   b = mlir::getAffineConstantExpr(product, b.getContext());
 }
 
+/// -a >= b as a <= -b, so that a quotient that is rounded up, -(-n floordiv 4),
+/// is one. Gives the head of the comparison that results.
+static StringRef dropSign(StringRef head, AffineExpr &a, AffineExpr &b) {
+  auto product = llvm::dyn_cast<mlir::AffineBinaryOpExpr>(a);
+  if (!product || a.getKind() != mlir::AffineExprKind::Mul ||
+      graph::constantOf(product.getRHS()) != -1 || !graph::constantOf(b))
+    return head;
+  a = product.getLHS();
+  b = graph::simplify(-b);
+  return llvm::StringSwitch<StringRef>(head)
+      .Case("GreaterThan", "LessThan")
+      .Case("LessThan", "GreaterThan")
+      .Case("StrictGreaterThan", "StrictLessThan")
+      .Case("StrictLessThan", "StrictGreaterThan")
+      .Default(head);
+}
+
 /// A comparison of two sizes.
 bool ProgramImporter::assumeComparison(const ExpressionPtr &guard,
                                        const std::string &text) {
@@ -80,7 +97,7 @@ bool ProgramImporter::assumeComparison(const ExpressionPtr &guard,
     return dividend == x ? atLeast(y, x)
                          : atLeast(graph::simplify(more - 1), dividend);
   };
-  const std::string &head = guard->head;
+  StringRef head = dropSign(guard->head, a, b);
   if (head == "GreaterThan")
     return graph::constantOf(a) ? atMost(b, a) : atLeast(a, b);
   if (head == "LessThan")

@@ -128,6 +128,7 @@ private:
   Entry *rootOf(llvm::StringRef name);
   bool reaches(const Entry *written,
                const llvm::DenseSet<const Entry *> &memory);
+  mlir::Value fitted(mlir::Value value, mlir::Value over);
   llvm::LogicalResult write(Entry &written, mlir::Value value);
   void markStale(Entry &entry, const llvm::DenseSet<const Entry *> &fresh);
   Failed failUndecided(const Entry &entry);

@@ -241,6 +241,12 @@ AffineExpr Sizes::convert(const ExpressionPtr &expression) {
     if (llvm::all_of(operands, [](AffineExpr e) { return bool(e); }))
       result = operation(*expression, operands);
   }
+  // What ranges leave one number for is that number: a quotient of sizes that
+  // stay below its divisor.
+  if (result && !graph::constantOf(result))
+    if (graph::Interval range = symbols.bounds(result);
+        range.isBounded() && range.low == range.high)
+      result = mlir::getAffineConstantExpr(range.low, context);
   // A symbol may be bound later.
   if (result)
     known.converted[expression.get()] = result;

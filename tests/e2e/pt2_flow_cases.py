@@ -248,9 +248,30 @@ class Asserted(Guarded):
         return *super().forward(x, y), z
 
 
+class Chunked(Case):
+    """Rows in blocks of 64, of which there was one: what is written there has as many."""
+
+    core = False
+    dims = ({0: BATCH, 1: torch.export.Dim.AUTO},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, n, 6),)
+
+    def forward(self, x):
+        rows = nn.functional.pad(x, (0, 0, 0, -x.size(1) % 64))
+        blocks = rows.reshape(x.size(0), -1, 64, 6)
+        a = blocks @ blocks.transpose(-1, -2)
+        for i in range(1, 3):
+            row, before = a[..., i, :i].clone(), a[..., :i, :i].clone()
+            a[..., i, :i] = row + (row.unsqueeze(-1) * before).sum(-2)
+        for i in range(blocks.size(1)):
+            a[:, i] = a[:, i] / 2
+        return a[..., :4, :4]
+
+
 pt2_cases.CASES = {
     cls.__name__.lower(): cls
-    for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared, Guarded, Colliding, Capitals, Asserted)
+    for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared, Guarded, Colliding, Capitals, Asserted, Chunked)
 }  # fmt: skip
 
 

@@ -135,6 +135,53 @@ def test_guards_of_arguments_named_alike(name: str, tmp_path: Path) -> None:
     assert f"{second}_dim0 % 3 = 2 must be at most 1" in failed.value.result.stderr
 
 
+def test_writes_of_sizes_that_have_to_be_equal(tmp_path: Path) -> None:
+    """One block of 64 rows: of ranges it follows, without them and the guard it is assumed."""
+    path, engine = Path(__file__).resolve().parent / "pt2/chunked.pt2", tmp_path / "m.engine"
+    bare = tmp_path / "bare.pt2"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(bare, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if "/models/" in name:
+                text = json.dumps(json.loads(text) | {"guards_code": []}).encode()
+            new.writestr(name, text)
+    result = harness.compile_model(bare, engine, extra=["--shape", "x=1..8x10..16..63x6"])
+    assert "needs this of its sizes" not in result.stderr
+    harness.compile_model(bare, engine)
+    x = np.ones((2, 70, 6), np.float32)
+    with pytest.raises(harness.CharoniaError) as failed:
+        harness.run_all_outputs(engine, {"x": x}, tmp_path)
+    assert "x_dim1" in failed.value.result.stderr
+    assert np.isfinite(harness.run_all_outputs(engine, {"x": x[:, :60]}, tmp_path)["output_0"]).all()
+
+
+def test_least_size_that_shape_says(tmp_path: Path) -> None:
+    """2 is what the exporter leaves of sizes that are not traced: 1 may be said."""
+    path, engine = Path(__file__).resolve().parent / "pt2/chunked.pt2", tmp_path / "m.engine"
+    for name in ("guarded", "bare"):
+        file = tmp_path / f"{name}.pt2"
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(file, "w") as new:
+            for entry in old.namelist():
+                text = old.read(entry)
+                if "/models/" in entry:
+                    root = json.loads(text)
+                    [symbol] = [s for s, r in root["range_constraints"].items() if r["min_val"] == 2]
+                    root["range_constraints"][symbol]["max_val"] = 64
+                    root["guards_code"] = ["L['x'].size()[1] <= 64"] if name == "guarded" else []
+                    text = json.dumps(root).encode()
+                new.writestr(entry, text)
+        x = {"x": np.ones((1, 1, 6), np.float32)}
+        harness.compile_model(file, engine)
+        if name == "guarded":
+            harness.run_all_outputs(engine, x, tmp_path)
+            continue
+        with pytest.raises(harness.CharoniaError) as failed:
+            harness.run_all_outputs(engine, x, tmp_path)
+        assert "built for x_dim1 in 2..64" in failed.value.result.stderr
+        harness.compile_model(file, engine, extra=["--shape", "x=?x1..64x6"])
+        harness.run_all_outputs(engine, x, tmp_path)
+
+
 def test_file_of_several_programs(tmp_path: Path) -> None:
     folder = Path(__file__).resolve().parent
     both = tmp_path / "both.pt2"

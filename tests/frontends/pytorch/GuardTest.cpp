@@ -114,6 +114,12 @@ TEST(Guard, BecomesConstraints) {
               HasSubstr("x_dim0 is a multiple of 2"));
   EXPECT_THAT(importGuarded({"(L['x'].size()[0] // 5) == 1"}),
               AllOf(HasSubstr("x_dim0 >= 5"), HasSubstr("x_dim0 <= 9")));
+  EXPECT_THAT(importGuarded({"(-(-L['x'].size()[0] // 5)) == 2"}),
+              AllOf(HasSubstr("x_dim0 >= 6"), HasSubstr("x_dim0 <= 10")));
+  EXPECT_THAT(importGuarded({"(-(-L['x'].size()[0] // 5)) < 3"}),
+              HasSubstr("x_dim0 <= 10"));
+  EXPECT_THAT(importGuarded({"(-(-L['x'].size()[0] // 5)) >= 3"}),
+              HasSubstr("x_dim0 >= 11"));
   EXPECT_THAT(importGuarded({"(4*L['x'].size()[0]) != 24"}),
               HasSubstr("x_dim0 != 6"));
   EXPECT_THAT(importGuarded({"not L['x'].size()[0] >= 10"}),
