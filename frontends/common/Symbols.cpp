@@ -62,11 +62,14 @@ AffineExpr Symbols::define(const graph::SizeProgram &program) {
       return {};
   auto range =
       graph::rangeOf(program, [&](AffineExpr expr) { return bounds(expr); });
-  if (!range || range->high - range->low > double(maxDimension))
+  // Where it may be larger than any size that is refused when shapes are bound,
+  // as all that leaves a symbol's range.
+  constexpr double most = maxDimension;
+  if (!range || range->low < -most / 2 || range->low > most)
     return {};
   // A symbol is at least 1, whatever the size is.
   auto offset = static_cast<int64_t>(std::min(range->low - 1, 0.0));
-  auto high = static_cast<int64_t>(range->high) - offset;
+  auto high = static_cast<int64_t>(std::min(range->high - offset, most));
   if (definitions.size() == maxDefinitions)
     return {};
   graph::Definition definition{static_cast<unsigned>(symbols.size()), program};

@@ -236,8 +236,10 @@ mlir::AffineExpr Call::sizeFrom(const Argument &argument, StringRef name) {
     return wrongKind(name, "size");
   if (mlir::AffineExpr size = names.sizeOf(argument.text))
     return size;
-  return fail("shapes that depend on data are not supported: argument '" +
-                  name + "' is '" + printable(argument.text) + "'",
+  return fail("argument '" + name + "' is the size '" +
+                  printable(argument.text) +
+                  "', which depends on data, or does not follow from the sizes "
+                  "of inputs in a way that is supported",
               "shapes have to follow from the shapes of the model's inputs");
 }
 mlir::AffineExpr Call::size(StringRef name, std::optional<int64_t> otherwise) {
