@@ -269,9 +269,25 @@ class Chunked(Case):
         return a[..., :4, :4]
 
 
+class Computed(Case):
+    """Diagonals and sizes that are computed from open sizes."""
+
+    core = False
+    dims = ({0: BATCH, 1: torch.export.Dim.AUTO}, {0: torch.export.Dim.AUTO})
+
+    def inputs(self, b, n):
+        return torch.randn(b, n), torch.randn(n - 3)
+
+    def forward(self, x, y):
+        b, n, k = *x.shape, y.size(0)
+        mask = torch.ones(k, n, dtype=torch.bool).tril(n - k)
+        padded = nn.functional.pad(x, (0, max(b * k + b - n, 0)))
+        return mask, x.triu(k - n), x.tril(-k // 3), torch.arange(max(k * n + k, 7)), x.new_zeros(max(n * k + n - 4, 1)), padded
+
+
 pt2_cases.CASES = {
     cls.__name__.lower(): cls
-    for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared, Guarded, Colliding, Capitals, Asserted, Chunked)
+    for cls in (Regions, Branch, Loops, Steps, EndedSteps, CountedSteps, ComplexViews, Grids, Shared, Guarded, Colliding, Capitals, Asserted, Chunked, Computed)
 }  # fmt: skip
 
 

@@ -191,7 +191,10 @@ static LogicalResult index(Call &c) {
 template <bool lower> static LogicalResult triangle(Call &c) {
   Emitter &e = c.getEmitter();
   Value x = c.tensor("self");
-  int64_t rank = rankOf(x), diagonal = c.integer("diagonal", 0);
+  int64_t rank = rankOf(x);
+  AffineExpr diagonal = c.size("diagonal", 0);
+  if (!diagonal)
+    return llvm::failure();
   if (rank < 2)
     return c.fail("needs at least 2 dimensions");
   Exprs shape = graph::getShape(x);
@@ -199,7 +202,7 @@ template <bool lower> static LogicalResult triangle(Call &c) {
   mlir::Type i64 = e.getBuilder().getI64Type();
   Value row = e.iota({shape[rank - 2], one}, 0, i64),
         column = e.iota({one, shape[rank - 1]}, 1, i64);
-  Value limit = e.add(row, e.scalar(diagonal, i64));
+  Value limit = e.add(row, e.size(diagonal, i64));
   Value keep = e.compare(lower ? graph::Predicate::le : graph::Predicate::ge,
                          column, limit);
   if (elementOf(x).isInteger(1))
