@@ -1,6 +1,7 @@
 #include "frontends/common/Symbols.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <array>
+#include <cmath>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -67,6 +68,9 @@ AffineExpr Symbols::define(const graph::SizeProgram &program) {
   constexpr double most = maxDimension;
   if (!range || range->low < -most / 2 || range->low > most)
     return {};
+  if (range->low == range->high && range->low == std::floor(range->low))
+    return mlir::getAffineConstantExpr(static_cast<int64_t>(range->low),
+                                       context);
   // A symbol is at least 1, whatever the size is.
   auto offset = static_cast<int64_t>(std::min(range->low - 1, 0.0));
   auto high = static_cast<int64_t>(std::min(range->high - offset, most));

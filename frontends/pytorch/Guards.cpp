@@ -32,8 +32,10 @@ bool ProgramImporter::assumeDivisors(const ExpressionPtr &guard,
   for (const ExpressionPtr &operand : guard->operands)
     if (!assumeDivisors(operand, text))
       return false;
-  bool divides = guard->head == "FloorDiv" || guard->head == "PythonMod" ||
-                 guard->head == "IntTrueDiv";
+  // Of those that nodes assert the file has its own words.
+  bool divides = llvm::is_contained(
+      {"FloorDiv", "PythonMod", "IntTrueDiv", "Mod", "CleanDiv", "CeilDiv"},
+      StringRef(guard->head));
   if (!divides || guard->operands.size() != 2 ||
       Sizes::isFloat(*guard->operands[1]))
     return true;

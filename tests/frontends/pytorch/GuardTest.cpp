@@ -161,6 +161,10 @@ TEST(Guard, LargestSizes) {
   EXPECT_THAT(importGuarded({"2*L['x'].size()[0] <= 17"}, range),
               AllOf(HasSubstr("min = 1 : i64, name = \"x_dim0\""),
                     HasSubstr("max = 8 : i64")));
+  // Floats leave nothing behind.
+  EXPECT_THAT(importGuarded({"int(0.3*L['x'].size()[0]) <= 2"}, range),
+              AllOf(HasSubstr("min = 2 : i64, name = \"x_dim0\""),
+                    Not(HasSubstr("size1"))));
   // Else it may be declared.
   for (const char *guard : {"L['x'].size()[0] <= 9", "L['x'].size()[1] == 4"})
     EXPECT_THAT(importGuarded({guard}, range),
@@ -292,6 +296,10 @@ TEST(Guard, NodesThatAssert) {
                     HasSubstr("holds for none of the sizes")));
   EXPECT_THAT(scalar(assert, "Equality(cos(" + s0 + "), Integer(1))"),
               HasSubstr("cannot be computed from sizes"));
+  // A divisor is at least 1, as Python would raise an error.
+  EXPECT_THAT(scalar(assert, "Equality(Mod(" + s0 + ", FloorDiv(" + s0 +
+                                 ", Integer(4))), Integer(0))"),
+              AllOf(HasSubstr("x_dim0 / 4 >= 1"), Not(HasSubstr("error"))));
   // Data is not looked at.
   EXPECT_THAT(
       scalar(assert, "Equality(Symbol('u0', integer=True), " + s0 + ")"),
