@@ -76,6 +76,9 @@ private:
         return first;
       if (symbols.isAtLeast(end, first))
         return end;
+      if (known && isFar(-*known, size) && mayAssume(end) &&
+          symbols.assumeAtLeast(first, end, "so that a slice takes all"))
+        return first;
       if (mayAssume(end) &&
           symbols.assumeAtLeast(end, first,
                                 "so that a slice starts inside its tensor"))
@@ -96,11 +99,12 @@ private:
     return defined(largerOf(symbols, end, last, false), end, last);
   }
 
-  /// Whether more of a size's range lies before `end` than behind it, so that
-  /// "to the end" is meant: 1000000 of sizes up to 2^20.
-  bool isFar(int64_t end, AffineExpr last) {
+  /// Whether more of a size's range lies before a distance than behind it, so
+  /// that "to the end" is meant, or "from the start" where it counts from the
+  /// end: 1000000 of sizes up to 2^20.
+  bool isFar(int64_t distance, AffineExpr last) {
     graph::Interval range = symbols.bounds(last);
-    return range.isBounded() && end - range.low > range.high - end;
+    return range.isBounded() && distance - range.low > range.high - distance;
   }
   /// Whether a bound may be assumed to lie inside. Where it is computed, or the
   /// dimension is, it is clamped when shapes are bound.
