@@ -61,8 +61,10 @@ public:
       if (settled && !definitions.empty())
         settled = llvm::all_of(goals, [&](const Goal &g) { return holds(g); });
     }
-    for (auto [symbol, opt] : llvm::zip_equal(symbols, optima))
-      symbol.opt = opt;
+    for (auto [i, symbol] : llvm::enumerate(symbols))
+      symbol.opt = definitionOf[i]
+                       ? std::clamp(optima[i], symbol.min, symbol.max)
+                       : optima[i];
     return settled;
   }
 
@@ -134,13 +136,14 @@ private:
     return left && right && graph::isSatisfied(c.relation, *left, *right);
   }
 
-  /// Gives the sizes that are defined the values that follow.
+  /// Gives the sizes that are defined the values that follow, also where these
+  /// leave the range that constraints have left of them: then it shows that the
+  /// constraints do not hold.
   void followDefinitions() {
     for (const graph::Definition &d : definitions) {
-      const graph::Symbol &symbol = symbols[d.symbol];
       costLeft -= d.program.size();
-      int64_t value = graph::evaluate(d.program, optima).value_or(symbol.min);
-      optima[d.symbol] = std::clamp(value, symbol.min, symbol.max);
+      optima[d.symbol] =
+          graph::evaluate(d.program, optima).value_or(symbols[d.symbol].min);
     }
   }
 
@@ -303,6 +306,63 @@ private:
 };
 } // namespace
 
+/// "n = 4, m = 7": the sizes to optimize for, but for those that follow.
+static std::string listOptima(llvm::ArrayRef<graph::Symbol> symbols,
+                              llvm::ArrayRef<graph::Definition> definitions) {
+  std::string text;
+  for (auto [i, symbol] : llvm::enumerate(symbols)) {
+    auto definesIt = [i = i](const graph::Definition &d) {
+      return d.symbol == i;
+    };
+    if (llvm::none_of(definitions, definesIt))
+      text += (text.empty() ? "" : ", ") + symbol.name + " = " +
+              std::to_string(symbol.opt);
+  }
+  return text;
+}
+
+/// Whether sizes to optimize for are sizes, if not ones that can be bound.
+static bool areSizes(llvm::ArrayRef<graph::Symbol> symbols,
+                     llvm::ArrayRef<Constraint> constraints) {
+  SmallVector<int64_t> optima = graph::getOptimum(symbols);
+  return llvm::all_of(constraints, [&](const Constraint &c) {
+    auto left = graph::evaluate(c.left, optima),
+         right = graph::evaluate(c.right, optima);
+    return c.relation != Relation::AtLeast ||
+           (left && right && *left >= *right);
+  });
+}
+
+/// Moves the sizes to optimize for. `search` satisfies all constraints, of the
+/// sizes that are not fixed, or fails; `needed` are those that are left of them
+/// once symbols are replaced. As Symbols::finish().
+static bool
+moveOptima(SmallVector<graph::Symbol> &symbols, llvm::ArrayRef<bool> declared,
+           llvm::ArrayRef<graph::Definition> definitions,
+           llvm::ArrayRef<Constraint> needed,
+           llvm::function_ref<bool(llvm::ArrayRef<bool> fixed)> search,
+           std::string &problem) {
+  if (search(declared))
+    return true;
+  std::string tried = listOptima(symbols, definitions);
+  problem = "no sizes to optimize for were found that satisfy what the model "
+            "needs; the last were " +
+            tried;
+  // What is tuned for sizes that can't be bound is no wronger, but it has to be
+  // sizes: else even those move that the user named.
+  if (areSizes(symbols, needed))
+    return true;
+  SmallVector<graph::Symbol> before = symbols;
+  if (!search(SmallVector<bool>(symbols.size(), false))) {
+    symbols = std::move(before);
+    return false;
+  }
+  problem = "the model does not take the sizes to optimize for that are "
+            "declared (" +
+            tried + "), but does take " + listOptima(symbols, definitions);
+  return true;
+}
+
 bool Symbols::finish(std::string &problem) {
   dropFreeCounters();
   SmallVector<bool> isReplaced;
@@ -315,11 +375,6 @@ bool Symbols::finish(std::string &problem) {
       symbols[i].name = name;
     }
   }
-  // As they were assumed: what replaced a declared size has to meet that too.
-  bool settled = OptimumSearch(symbols, declared, isReplaced, definitions)
-                     .run(constraints);
-  graph::setSymbols(module, symbols);
-  graph::setDefinitions(module, definitions);
   // An equation that replaced a symbol says nothing once that is done, and
   // others may have come to hold of all sizes.
   graph::SizeFacts always;
@@ -331,30 +386,16 @@ bool Symbols::finish(std::string &problem) {
       needed.push_back(asAssumed);
     else if (!always.isProved(resolved))
       needed.push_back(resolved);
+  // As they were assumed: what replaced a declared size has to meet that too.
+  auto search = [&](llvm::ArrayRef<bool> fixed) {
+    return OptimumSearch(symbols, fixed, isReplaced, definitions)
+        .run(constraints);
+  };
+  bool found =
+      moveOptima(symbols, declared, definitions, needed, search, problem);
   constraints = std::move(needed);
+  graph::setSymbols(module, symbols);
+  graph::setDefinitions(module, definitions);
   graph::setConstraints(module, constraints);
-  if (settled)
-    return true;
-  std::string tried;
-  SmallVector<int64_t> optima;
-  for (auto [i, symbol] : llvm::enumerate(symbols)) {
-    optima.push_back(symbol.opt);
-    auto definesIt = [i = i](const graph::Definition &d) {
-      return d.symbol == i;
-    };
-    if (llvm::none_of(definitions, definesIt))
-      tried += (tried.empty() ? "" : ", ") + symbol.name + " = " +
-               std::to_string(symbol.opt);
-  }
-  problem = "no sizes to optimize for were found that satisfy what the model "
-            "needs; the last were " +
-            tried;
-  // What is tuned for sizes that can't be bound is no wronger, but it has to be
-  // sizes.
-  return llvm::all_of(constraints, [&](const Constraint &c) {
-    auto left = graph::evaluate(c.left, optima),
-         right = graph::evaluate(c.right, optima);
-    return c.relation != Relation::AtLeast ||
-           (left && right && *left >= *right);
-  });
+  return found;
 }

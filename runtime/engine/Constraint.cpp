@@ -58,6 +58,21 @@ std::string bare(const ShapeExpr &expr, std::span<const Symbol> symbols) {
   return binary ? text.substr(1, text.size() - 2) : text;
 }
 
+/// What computes a size that no input has, if there is something.
+const ShapeExpr *programOf(const Signature &signature, const Places &places,
+                           size_t symbol) {
+  if (places.of(symbol))
+    return nullptr;
+  for (const Constraint &c : signature.constraints) {
+    auto left = c.left.terms();
+    if (c.relation == Relation::Equal && left.size() == 1 &&
+        left[0].op == Op::Symbol &&
+        static_cast<size_t>(left[0].value) == symbol)
+      return &c.right;
+  }
+  return nullptr;
+}
+
 /// The signature with the programs of sizes that no input has for their names,
 /// where they are short enough to be read.
 Signature withPrograms(const Signature &signature, const Places &places) {
@@ -93,21 +108,29 @@ std::string describe(const Signature &signature, const Places &places,
 }
 
 /// "a is float32 [4, 3] and b is float32 [6, 5]": the inputs that the
-/// constraint's symbols come from. Where it is about more than single
-/// dimensions, they have names: [4, h = 3].
+/// constraint's symbols come from, and those that these are computed from.
+/// Where it is about more than single dimensions, they have names: [4, h = 3].
 std::string describeInputs(const Signature &signature, const Places &places,
                            const Constraint &c,
                            std::span<const std::vector<int64_t>> shapes) {
-  std::vector<size_t> used;
-  for (const ShapeExpr *side : {&c.left, &c.right})
-    for (const ShapeExpr::Term &term : side->terms()) {
+  std::vector<size_t> used, computed;
+  std::vector<const ShapeExpr *> parts = {&c.left, &c.right};
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (const ShapeExpr::Term &term : parts[i]->terms()) {
       if (term.op != Op::Symbol)
         continue;
       auto place = places.of(term.value);
       if (place && std::ranges::find(used, place->input) == used.end())
         used.push_back(place->input);
+      const ShapeExpr *program = programOf(signature, places, term.value);
+      if (!program ||
+          std::ranges::find(computed, size_t(term.value)) != computed.end())
+        continue;
+      computed.push_back(term.value);
+      parts.push_back(program);
     }
-  bool withNames = c.left.terms().size() > 1 || c.right.terms().size() > 1;
+  bool withNames = !computed.empty() || c.left.terms().size() > 1 ||
+                   c.right.terms().size() > 1;
   std::string text;
   for (size_t n = 0; n < used.size(); ++n) {
     // A message has to be read by somebody.

@@ -197,6 +197,27 @@ TEST(Signature, ConstraintsOfManyInputs) {
   EXPECT_NE(text.find(" and 997 other inputs: "), std::string::npos) << text;
 }
 
+TEST(Signature, ConstraintOnAComputedSize) {
+  // What is computed from inputs is told by these.
+  ShapeExpr n = ShapeExpr::symbol(0), m = ShapeExpr::symbol(1),
+            size = ShapeExpr::symbol(2), twice = ShapeExpr::symbol(3);
+  using R = Constraint::Relation;
+  Signature s;
+  s.symbols = {{"n", 1, 1, 64, 1},
+               {"m", 1, 1, 64, 1},
+               {"size0", 1, 1, 128, 1},
+               {"size1", 1, 1, 256, 1}};
+  s.inputs = {{"a", DType::Float32, {n, 3}}, {"b", DType::Float32, {m}}};
+  s.constraints = {{R::Equal, size, max(1, n + m - 4), ""},
+                   {R::Equal, twice, size * 2, ""},
+                   {R::AtLeast, twice, 4, "as it was exported"}};
+  EXPECT_TRUE(s.solveSymbols(Shapes{{5, 3}, {1}}).isOk());
+  EXPECT_EQ(
+      messageOf(s, {{2, 3}, {1}}),
+      "a is float32 [n = 2, 3] and b is float32 [m = 1]: (max(1, ((n + m) "
+      "- 4)) * 2) = 2 must be at least 4, as it was exported");
+}
+
 TEST(Signature, ConstraintOnAFixedSize) {
   // A size that only one value is left of is still read from the shape.
   Signature s;
