@@ -308,10 +308,14 @@ bool Symbols::check(Relation relation, AffineExpr a, AffineExpr b,
                     const std::string &why) {
   refused.clear();
   Constraint constraint{relation, resolve(a), resolve(b), why};
-  if (!difference(constraint.left, constraint.right))
+  AffineExpr diff = difference(constraint.left, constraint.right);
+  if (!diff)
     return false;
   if (facts.isProved(constraint))
     return true;
+  // No step is there when shapes are bound.
+  if (inTrial || namesCounter(diff))
+    return refuse("");
   Constraint opposite = constraint;
   if (relation == Relation::AtLeast)
     opposite = {relation, graph::simplify(constraint.right - 1),
@@ -323,6 +327,10 @@ bool Symbols::check(Relation relation, AffineExpr a, AffineExpr b,
     return refuse("");
   return record(relation, constraint.left, constraint.right,
                 asker.empty() ? why : why + " (" + asker + ")");
+}
+
+bool Symbols::needAtLeast(AffineExpr a, AffineExpr b, const std::string &why) {
+  return assumeAtLeast(a, b, why) || check(Relation::AtLeast, a, b, why);
 }
 
 // Equations: one symbol in them becomes an expression of the others.

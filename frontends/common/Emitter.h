@@ -48,6 +48,7 @@ public:
   /// Whether later assumptions are made for a branch that may not be taken:
   /// they say so. Gives back what it was before.
   bool setInBranch(bool value) { return std::exchange(inBranch, value); }
+  bool isInBranch() const { return inBranch; }
   /// Records a problem, unless there is one already.
   Failed fail(const llvm::Twine &what, const llvm::Twine &remedy = "");
   const std::optional<Problem> &getProblem() const { return problem; }

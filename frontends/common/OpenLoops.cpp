@@ -275,7 +275,11 @@ std::optional<LoopResults> LoopBuilder::repeat() {
   }
   if (e.failed())
     return std::nullopt;
+  // What is assumed of a step that data may leave out is no need of the model.
+  bool wasInBranch = e.isInBranch();
+  e.setInBranch(wasInBranch || !isExact);
   auto step = loop.take(number, states, nullptr);
+  e.setInBranch(wasInBranch);
   if (!step || e.failed())
     return std::nullopt;
   return finish(*step);

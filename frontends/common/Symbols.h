@@ -87,6 +87,10 @@ public:
   /// holds.
   bool check(graph::Constraint::Relation relation, mlir::AffineExpr a,
              mlir::AffineExpr b, const std::string &why);
+  /// `a` - `b` >= 0, assumed, or checked where a range that the user declared
+  /// has sizes of which it does not hold.
+  bool needAtLeast(mlir::AffineExpr a, mlir::AffineExpr b,
+                   const std::string &why);
   /// Why the last assumption cannot be made; may be empty.
   const std::string &refusal() const { return refused; }
 

@@ -190,6 +190,35 @@ def test_a_position_that_is_never_inside(tmp_path):
     assert "position s may lie outside of the s elements of dimension 1" in text, text
 
 
+@pytest.mark.parametrize("op", ["Gather", "GatherND", "ScatterND"])
+def test_written_positions_in_declared_ranges(tmp_path, op):
+    """No size that is too small for them is one of the model's, whatever is declared; ranges stay."""
+    operands = ["a", "i", *(["u"] if op == "ScatterND" else [])]
+    case = Case(
+        [node(op, operands, "pick")], {"a": ["n"]}, None, [], [], "",
+        {"i": np.array([[5], [-2]]), "u": np.array([7, 8], np.float32)},
+    )  # fmt: skip
+    build(case, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    done = harness.invoke(
+        "compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu", "--shape", "a=1..4..64"
+    )
+    assert done.kind == "ok", done.stderr
+    reason = f"so that positions lie inside their table ({op} 'pick')"
+    assert f"n >= 6, {reason}" in done.stderr, done.stderr
+    # Four were named to optimize for.
+    moved = "are declared (n = 4), but does take n = 6, which the engine is tuned for"
+    assert moved in done.stderr, done.stderr
+    refused = run(engine, tmp_path / "bad", {"a": np.arange(5, dtype=np.float32)})
+    assert f"dimension 0 of a (n = 5) must be at least 6, {reason}" in refused.stderr, refused.stderr
+    assert run(engine, tmp_path / "good", {"a": np.arange(6, dtype=np.float32)}).kind == "ok"
+    done = harness.invoke(
+        "compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu", "--shape", "a=1..4..5"
+    )
+    assert done.kind != "ok"
+    assert "index 5 is out of range for the n elements of dimension 0, for n in 1..5" in done.stderr, done.stderr
+
+
 def test_declared_ranges_that_disagree(tmp_path):
     text = refused(
         tmp_path, bad_matmul([4, "m"], ["n", 5], "a=4x1..2..8", "b=1..2..16x5")

@@ -39,6 +39,49 @@ static AffineExpr largestPosition(Value value, Emitter &e, int depth = 0) {
   return {};
 }
 
+static constexpr const char *insideTable =
+    "so that positions lie inside their table";
+
+/// That positions from `first` to `last` lie inside of a dimension; negative
+/// ones count from its end. They are written in the model, so that sizes that
+/// are too small for them are no sizes of the model's, whatever is declared:
+/// these are refused when shapes are bound.
+static llvm::LogicalResult needInside(AffineExpr size, int64_t first,
+                                      int64_t last, int64_t axis, Emitter &e) {
+  Symbols &symbols = e.getSymbols();
+  bool isSize = first >= -maxDimension && last < maxDimension;
+  if (isSize && symbols.needAtLeast(size, e.number(std::max(-first, last + 1)),
+                                    insideTable))
+    return llvm::success();
+  bool isBehind = first >= -maxDimension && last + 1 >= -first;
+  return e.fail("index " + Twine(isBehind ? last : first) +
+                    " is out of range for the " + symbols.toString(size) +
+                    " elements of dimension " + Twine(axis) + ", for " +
+                    symbols.describeRanges(size),
+                "narrow the range with --shape");
+}
+
+/// The same of positions that follow from sizes; negative ones count from the
+/// end.
+static llvm::LogicalResult needInside(AffineExpr size,
+                                      llvm::ArrayRef<AffineExpr> positions,
+                                      int64_t axis, Emitter &e) {
+  Symbols &symbols = e.getSymbols();
+  for (AffineExpr i : positions)
+    if (!symbols.assumeAtLeast(graph::simplify(size - 1), i, insideTable) ||
+        !symbols.assumeAtLeast(graph::simplify(size + i), e.number(0),
+                               insideTable))
+      return e.fail("position " + symbols.toString(i) +
+                        " may lie outside of the " + symbols.toString(size) +
+                        " elements of dimension " + Twine(axis) + ", for " +
+                        symbols.describeRanges(size - i),
+                    symbols.namesCounter(i)
+                        ? "let all steps read inside of it, or narrow the "
+                          "ranges with --shape where some do"
+                        : "narrow the ranges with --shape");
+  return llvm::success();
+}
+
 llvm::LogicalResult charonia::frontend::checkPositions(Value table,
                                                        Value positions,
                                                        int64_t axis,
@@ -47,38 +90,23 @@ llvm::LogicalResult charonia::frontend::checkPositions(Value table,
     return llvm::failure();
   Symbols &symbols = e.getSymbols();
   AffineExpr size = graph::getShape(table)[axis];
-  // Positions that follow from sizes; negative ones count from the end.
-  if (auto known = e.evaluate(positions);
-      known.isComplete() && !known.constants()) {
-    const std::string why = "so that positions lie inside their table";
-    for (AffineExpr i : *known.elements)
-      if (!symbols.assumeAtLeast(graph::simplify(size - 1), i, why) ||
-          !symbols.assumeAtLeast(graph::simplify(size + i), e.number(0), why))
-        return e.fail("position " + symbols.toString(i) +
-                          " may lie outside of the " + symbols.toString(size) +
-                          " elements of dimension " + Twine(axis) + ", for " +
-                          symbols.describeRanges(size - i),
-                      symbols.namesCounter(i)
-                          ? "let all steps read inside of it, or narrow the "
-                            "ranges with --shape where some do"
-                          : "narrow the ranges with --shape");
-    return llvm::success();
+  auto known = e.evaluate(positions);
+  if (auto contents = known.constants()) {
+    // Of sizes that are known the operator tells what does not fit.
+    if (contents->empty() || graph::constantOf(size))
+      return llvm::success();
+    auto [first, last] =
+        std::minmax_element(contents->begin(), contents->end());
+    return needInside(size, *first, *last, axis, e);
   }
+  if (known.isComplete())
+    return needInside(size, *known.elements, axis, e);
   AffineExpr largest = largestPosition(positions, e);
   if (!largest || (graph::constantOf(size) && graph::constantOf(largest)))
     return llvm::success();
-  // Constants may count from the end.
-  auto contents = e.evaluate(positions).constants();
-  int64_t first =
-      contents && !contents->empty() ? *llvm::min_element(*contents) : 0;
-  if (first < -maxDimension ||
-      !symbols.assumeAtLeast(size, e.number(-first),
-                             "so that positions lie inside their table"))
-    return e.fail("index " + Twine(first) + " is out of range for size " +
-                      symbols.toString(size),
-                  "narrow the range with --shape");
-  if (symbols.assumeAtLeast(graph::simplify(size - 1), largest,
-                            "so that positions lie inside their table"))
+  AffineExpr end = graph::simplify(largest + 1);
+  if (graph::constantOf(end) ? symbols.needAtLeast(size, end, insideTable)
+                             : symbols.assumeAtLeast(size, end, insideTable))
     return llvm::success();
   return e.fail("an index may reach " + symbols.toString(largest) +
                     ", but dimension " + Twine(axis) + " has " +
@@ -87,10 +115,11 @@ llvm::LogicalResult charonia::frontend::checkPositions(Value table,
                 "narrow the range with --shape");
 }
 
-void charonia::frontend::assumeInside(Value table, Value tuples,
-                                      int64_t firstAxis, Emitter &e) {
+llvm::LogicalResult charonia::frontend::checkTuples(Value table, Value tuples,
+                                                    int64_t firstAxis,
+                                                    Emitter &e) {
   if (!table || !tuples)
-    return;
+    return llvm::failure();
   Exprs sizes = graph::getShape(table), shape = graph::getShape(tuples);
   std::optional<int64_t> length =
       shape.empty() ? std::nullopt : graph::constantOf(shape.back());
@@ -98,19 +127,26 @@ void charonia::frontend::assumeInside(Value table, Value tuples,
   // What does not fit is told by the operator.
   if (!written || !length || firstAxis < 0 ||
       *length > int64_t(sizes.size()) - firstAxis)
-    return;
+    return llvm::success();
   for (int64_t i = 0; i < *length; ++i) {
-    int64_t first = 0, last = -1;
+    AffineExpr size = sizes[firstAxis + i];
+    if (graph::constantOf(size) || written->empty())
+      continue;
+    int64_t first = (*written)[i], last = first;
     for (size_t at = i; at < written->size(); at += *length) {
       first = std::min(first, (*written)[at]);
       last = std::max(last, (*written)[at]);
     }
-    AffineExpr size = sizes[firstAxis + i];
-    if (!graph::constantOf(size) && first >= -maxDimension &&
-        last < maxDimension)
+    // What a branch that may not be taken reads is no need of the model.
+    if (!e.isInBranch()) {
+      if (failed(needInside(size, first, last, firstAxis + i, e)))
+        return llvm::failure();
+    } else if (first >= -maxDimension && last < maxDimension) {
       e.getSymbols().assumeAtLeast(size, e.number(std::max(-first, last + 1)),
-                                   "so that positions lie inside their table");
+                                   insideTable);
+    }
   }
+  return llvm::success();
 }
 
 llvm::LogicalResult charonia::frontend::checkPlaces(Value x, Value positions,

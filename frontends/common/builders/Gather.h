@@ -8,14 +8,17 @@ namespace charonia::frontend {
 
 /// Fails where positions that are known, or follow from sizes, run out of
 /// dimension `axis` of the table; of sizes that are open it is assumed that
-/// they do not: a table limits a sequence's length.
+/// they do not: a table limits a sequence's length. Of positions that are
+/// written in the model it is checked, where declared ranges have sizes that
+/// are too small.
 llvm::LogicalResult checkPositions(mlir::Value table, mlir::Value positions,
                                    int64_t axis, Emitter &e);
-/// Assumes, where ranges allow it, that tuples of positions that are written in
-/// the model lie inside of the dimensions of the table from `firstAxis` on: the
-/// last dimension of `tuples` lists them.
-void assumeInside(mlir::Value table, mlir::Value tuples, int64_t firstAxis,
-                  Emitter &e);
+/// The same of tuples of positions that are written in the model, and of the
+/// dimensions of the table from `firstAxis` on: the last dimension of `tuples`
+/// lists them. In a branch that may not be taken it is but assumed, where
+/// ranges allow it.
+llvm::LogicalResult checkTuples(mlir::Value table, mlir::Value tuples,
+                                int64_t firstAxis, Emitter &e);
 /// Fails unless positions lie inside of x in all dimensions but `axis`, where
 /// they stand for elements of the same place.
 llvm::LogicalResult checkPlaces(mlir::Value x, mlir::Value positions,

@@ -26,7 +26,8 @@ static llvm::LogicalResult gatherElements(Node &n, Emitter &e) {
 }
 
 static llvm::LogicalResult gatherND(Node &n, Emitter &e) {
-  assumeInside(n.input(0), n.input(1), n.integer("batch_dims"), e);
+  if (failed(checkTuples(n.input(0), n.input(1), n.integer("batch_dims"), e)))
+    return llvm::failure();
   return n.yield(e.op<graph::GatherNDOp>(
       {n.input(0), n.input(1)}, e.attr("batch_dims", n.integer("batch_dims"))));
 }
@@ -42,9 +43,8 @@ static llvm::FailureOr<graph::ScatterReduction> readReduction(Node &n,
 
 static llvm::LogicalResult scatterND(Node &n, Emitter &e) {
   auto reduction = readReduction(n, e);
-  if (failed(reduction))
+  if (failed(reduction) || failed(checkTuples(n.input(0), n.input(1), 0, e)))
     return llvm::failure();
-  assumeInside(n.input(0), n.input(1), 0, e);
   return n.yield(e.op<graph::ScatterNDOp>(
       {n.input(0), n.input(1), n.input(2)},
       e.attr("reduction",
