@@ -160,6 +160,11 @@ def quantized():
     yield "integer-to-float-plain", "MatMulIntegerToFloat", [m, w, a, b], {}, {}
     yield "dynamic", "DynamicQuantizeMatMul", [r.floats(3, 7, 16), w, columns, I8(np.zeros(10)), r.floats(10)], {}, {}
     yield "dynamic-zeros", "DynamicQuantizeMatMul", [np.zeros((3, 16), F32), w, b], {}, {}
+    row, column = np.ascontiguousarray(m[0, 0]), np.ascontiguousarray(w[:, 0])
+    for name, left, right in [("row", row, w), ("column", m, column), ("dot", row, column), ("rows", row, r.weights(2, 16, 10))]:
+        yield f"linear-{name}", "QLinearMatMul", [left, a, u, right, b, I8(4), F32(0.5), U8(90)], {}, {"fixed": range(3, 8), "domain": ""}
+        yield f"integer-to-float-{name}", "MatMulIntegerToFloat", [left, right, a, b, u, I8(4)], {}, {}
+    yield "dynamic-row", "DynamicQuantizeMatMul", [r.floats(16), w, columns, I8(np.zeros(10)), r.floats(10)], {}, {}
     gemm = [m[0], a, u, w, b, I8(4), r.rng.integers(-900, 900, 10, I32)]
     yield "gemm", "QGemm", [*gemm, F32(0.5), U8(90)], {"alpha": 0.5}, {"fixed": range(3, 9)}
     yield "gemm-float", "QGemm", [m[0], a, u, np.ascontiguousarray(w.T), columns, I8(np.zeros(10)), gemm[6]], {"transB": 1}, {"fixed": range(3, 7)}

@@ -4,24 +4,35 @@ using namespace charonia;
 using namespace charonia::frontend;
 using mlir::Value;
 
+Matrices::Matrices(Value left, Value right, Emitter &e)
+    : lhs(left), rhs(right) {
+  if (!lhs || !rhs)
+    return;
+  isRow = rankOf(lhs) == 1;
+  isColumn = rankOf(rhs) == 1;
+  if (isRow)
+    lhs = e.reshape(lhs, {e.number(1), graph::getShape(lhs)[0]});
+  if (isColumn)
+    rhs = e.reshape(rhs, {graph::getShape(rhs)[0], e.number(1)});
+}
+
+Value Matrices::dropFrom(Value product, Emitter &e) const {
+  if (!product || (!isRow && !isColumn))
+    return product;
+  Exprs shape = graph::getShape(product);
+  if (isColumn)
+    shape.pop_back();
+  if (isRow)
+    shape.erase(isColumn ? shape.end() - 1 : shape.end() - 2);
+  return e.reshape(product, shape);
+}
+
 Value charonia::frontend::buildProduct(Value lhs, Value rhs, Emitter &e) {
   if (!lhs || !rhs)
     return {};
-  bool lhsVector = rankOf(lhs) == 1, rhsVector = rankOf(rhs) == 1;
-  Exprs lhsShape = graph::getShape(lhs), rhsShape = graph::getShape(rhs);
-  if (lhsVector)
-    lhs = e.reshape(lhs, {e.number(1), lhsShape[0]});
-  if (rhsVector)
-    rhs = e.reshape(rhs, {rhsShape[0], e.number(1)});
-  Value result = e.op<graph::MatmulOp>({lhs, rhs});
-  if (!result || (!lhsVector && !rhsVector))
-    return result;
-  Exprs shape = graph::getShape(result);
-  if (rhsVector)
-    shape.pop_back();
-  if (lhsVector)
-    shape.erase(rhsVector ? shape.end() - 1 : shape.end() - 2);
-  return e.reshape(result, shape);
+  Matrices matrices(lhs, rhs, e);
+  return matrices.dropFrom(e.op<graph::MatmulOp>({matrices.lhs, matrices.rhs}),
+                           e);
 }
 
 Value charonia::frontend::buildMatmul(Value lhs, Value rhs, Emitter &e) {

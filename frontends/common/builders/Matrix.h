@@ -6,6 +6,20 @@
 
 namespace charonia::frontend {
 
+/// Operands of NumPy's matmul as matrices: a vector is one row on the left and
+/// one column on the right, and the result lacks that dimension.
+class Matrices {
+public:
+  Matrices(mlir::Value lhs, mlir::Value rhs, Emitter &e);
+  /// Of the product of both, whatever was done to its elements, the result.
+  mlir::Value dropFrom(mlir::Value product, Emitter &e) const;
+
+  mlir::Value lhs, rhs;
+
+private:
+  bool isRow = false, isColumn = false;
+};
+
 /// NumPy's matmul: vectors get a dimension of 1, which is dropped from the
 /// result. Both operands have at least one dimension.
 mlir::Value buildMatmul(mlir::Value lhs, mlir::Value rhs, Emitter &e);

@@ -251,7 +251,7 @@ Value charonia::frontend::onnx::shiftedProduct(Emitter &e, const Shifted &a,
 /// of the result.
 static llvm::LogicalResult qLinearMatMul(Node &n, Emitter &e) {
   for (unsigned i : {0, 3})
-    if (failed(n.needsRank(i, 2, 32)))
+    if (failed(n.needsRank(i, 1, 32)))
       return llvm::failure();
   mlir::Type wide = e.getBuilder().getF32Type(),
              element = elementOf(n.input(7));
@@ -259,9 +259,11 @@ static llvm::LogicalResult qLinearMatMul(Node &n, Emitter &e) {
     return e.fail("quantization to this type is not supported",
                   "quantize to integers of 8 or 16 bits, or write products of "
                   "float8 as DequantizeLinear, MatMul, QuantizeLinear");
-  int64_t row = rankOf(n.input(0)) - 2, column = rankOf(n.input(3)) - 1;
-  Value product = shiftedProduct(e, {n.input(0), n.input(2), row},
-                                 {n.input(3), n.input(5), column});
+  Matrices m(n.input(0), n.input(3), e);
+  if (e.failed())
+    return llvm::failure();
+  Value product = shiftedProduct(e, {m.lhs, n.input(2), rankOf(m.lhs) - 2},
+                                 {m.rhs, n.input(5), rankOf(m.rhs) - 1});
   if (!product)
     return llvm::failure();
   int64_t rank = rankOf(product);
@@ -270,8 +272,9 @@ static llvm::LogicalResult qLinearMatMul(Node &n, Emitter &e) {
   };
   Value factor =
       e.div(e.mul(scale(1, rank - 2), scale(4, rank - 1)), scale(6, rank - 2));
-  return n.yield(saturate(e, e.mul(e.cast(product, wide), factor),
-                          alongAxis(e, n.input(7), rank, rank - 2), element));
+  Value y = saturate(e, e.mul(e.cast(product, wide), factor),
+                     alongAxis(e, n.input(7), rank, rank - 2), element);
+  return n.yield(m.dropFrom(y, e));
 }
 
 /// Operands: x, scale, zero point; filter, scale, zero point (one for all or

@@ -139,27 +139,36 @@ static llvm::LogicalResult where(Node &n, Emitter &e) {
   return n.yield(quantized(n, e, y, 7, elementOf(n.input(1))));
 }
 
-/// The product of integers a and b in float: their scales (one for all, or one
-/// a column of b) times the sum.
-static Value scaledProduct(Emitter &e, const Shifted &a, const Shifted &b,
-                           Value aScale, Value bScale, mlir::Type element) {
-  Value sum = shiftedProduct(e, a, b);
+/// Integers, their scale and their zero point: each one for all, or one a row
+/// on the left, a column on the right.
+struct Scaled {
+  Value integers, scale, point;
+};
+
+/// NumPy's matmul of these in float: their scales times the sum.
+static Value scaledProduct(Emitter &e, const Scaled &a, const Scaled &b,
+                           mlir::Type element) {
+  Matrices m(a.integers, b.integers, e);
+  if (e.failed())
+    return {};
+  Value sum = shiftedProduct(e, {m.lhs, a.point, rankOf(m.lhs) - 2},
+                             {m.rhs, b.point, rankOf(m.rhs) - 1});
   if (!sum)
     return {};
   int64_t rank = rankOf(sum);
-  Value factor = e.mul(alongAxis(e, aScale, rank, rank - 2),
-                       alongAxis(e, bScale, rank, rank - 1));
-  return e.mul(e.cast(sum, element), factor);
+  Value factor = e.mul(alongAxis(e, a.scale, rank, rank - 2),
+                       alongAxis(e, b.scale, rank, rank - 1));
+  return m.dropFrom(e.mul(e.cast(sum, element), factor), e);
 }
 
 /// Operands: a, b, scales, zero points, bias.
 static llvm::LogicalResult matMulIntegerToFloat(Node &n, Emitter &e) {
   for (unsigned i : {0, 1})
-    if (failed(n.needsRank(i, 2, 32)))
+    if (failed(n.needsRank(i, 1, 32)))
       return llvm::failure();
-  Value y = scaledProduct(e, {n.input(0), n.input(4), rankOf(n.input(0)) - 2},
-                          {n.input(1), n.input(5), rankOf(n.input(1)) - 1},
-                          n.input(2), n.input(3), elementOf(n.input(2)));
+  Value y = scaledProduct(e, {n.input(0), n.input(2), n.input(4)},
+                          {n.input(1), n.input(3), n.input(5)},
+                          elementOf(n.input(2)));
   return n.yield(n.has(6) ? e.add(y, n.input(6)) : y);
 }
 
@@ -168,12 +177,11 @@ static llvm::LogicalResult matMulIntegerToFloat(Node &n, Emitter &e) {
 static llvm::LogicalResult dynamicQuantizeMatMul(Node &n, Emitter &e) {
   Value a = n.input(0);
   for (unsigned i : {0, 1})
-    if (failed(n.needsRank(i, 2, 32)))
+    if (failed(n.needsRank(i, 1, 32)))
       return llvm::failure();
   auto [integers, scale, point] = quantizeDynamically(e, a);
-  Value y = scaledProduct(e, {integers, point},
-                          {n.input(1), n.input(3), rankOf(n.input(1)) - 1},
-                          scale, n.input(2), single(e));
+  Value y = scaledProduct(e, {integers, scale, point},
+                          {n.input(1), n.input(2), n.input(3)}, single(e));
   return n.yield(n.has(4) ? e.add(y, n.input(4)) : y);
 }
 
@@ -217,9 +225,9 @@ static llvm::LogicalResult qAttention(Node &n, Emitter &e) {
   if (!whole || *whole % 3)
     return e.fail("weights of " + e.describe(n.input(1).getType()) +
                   " do not hold queries, keys and values");
-  Value projected =
-      scaledProduct(e, {n.input(0), only(n, e, 6)}, {n.input(1), n.input(7), 1},
-                    only(n, e, 3), n.input(4), elementOf(n.input(2)));
+  Value projected = scaledProduct(e, {n.input(0), only(n, e, 3), only(n, e, 6)},
+                                  {n.input(1), n.input(4), n.input(7)},
+                                  elementOf(n.input(2)));
   return yieldAttention(n, e, e.add(projected, n.input(2)),
                         SmallVector<int64_t>(3, *whole / 3), {n.input(5), {}},
                         n.input(8));
