@@ -1,5 +1,6 @@
 #include "frontends/onnx/Import.h"
 #include "frontends/common/ModuleBuilder.h"
+#include "frontends/onnx/DroppedAxes.h"
 #include "frontends/onnx/GraphImporter.h"
 #include "frontends/onnx/PoolSizes.h"
 #include "frontends/onnx/Registry.h"
@@ -140,22 +141,7 @@ bool ModelImporter::isAsInferred(mlir::Value value,
   return !type || !contradiction(declared, type, emitter);
 }
 
-/// Whether a graph, or one inside of it, drops the axis of parts of a size that
-/// is given, which onnx.shape_inference keeps.
-static bool dropsAxes(const ::onnx::GraphProto &graph) {
-  return llvm::any_of(graph.node(), [](const ::onnx::NodeProto &node) {
-    bool isSplit = node.op_type() == "SplitToSequence" &&
-                   node.domain().empty() && node.input_size() > 1 &&
-                   !node.input(1).empty();
-    return llvm::any_of(node.attribute(), [&](const auto &attribute) {
-      return (isSplit && attribute.name() == "keepdims" &&
-              attribute.i() == 0) ||
-             (attribute.has_g() && dropsAxes(attribute.g()));
-    });
-  });
-}
-
-/// Whether a value is as declared but for that axis.
+/// Whether a value is as declared but for one axis.
 static bool lacksDroppedAxis(mlir::Value value,
                              const ::onnx::TypeProto &declared,
                              Emitter &emitter) {
@@ -190,9 +176,10 @@ void ModelImporter::finish(Scope &scope) {
                   "output '" + printable(output.name()) + "' " + wrong.text +
                       ": onnx.shape_inference counts a window of a pool that "
                       "would begin outside");
-    else if (wrong && dropsAxes(model.graph()) &&
+    else if (wrong &&
              lacksDroppedAxis(binding->value, output.type(),
-                              builder.getEmitter()))
+                              builder.getEmitter()) &&
+             DroppedAxes(model).reach(output.name()))
       builder.add(Diagnostic::Severity::Warning,
                   "output '" + printable(output.name()) + "' " + wrong.text +
                       ": onnx.shape_inference keeps the axis that "

@@ -82,6 +82,24 @@ def test_axis_that_shape_inference_keeps(tmp_path):
     np.testing.assert_array_equal(run(model, {"x": x}, ["z"], tmp_path)[0], -x[:, 0])
 
 
+FIRST = """<domain: "local", opset_import: ["" : 18]>
+first (x) => (y) { k = Constant <value_int = 1> () at = Constant <value_int = 0> ()
+    s = SplitToSequence <axis = 1, keepdims = 0> (x, k) y = SequenceAt (s, at) }"""
+CALL = """<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
+agraph (float[b, n, 3] x) => (float[p, q, r] z, float[{dims}] w) {{ y = local.first (x) z = Neg (y) w = Exp (x) }}
+"""
+
+
+def test_axis_that_a_function_drops(tmp_path):
+    """What inference keeps in the functions of a model is as in its graph; other outputs are what they are declared."""
+    model = onnx.parser.parse_model(CALL.format(dims="b, n, 3") + FIRST)
+    x = np.random.default_rng(1).standard_normal((2, 5, 3)).astype(np.float32)
+    np.testing.assert_array_equal(run(model, {"x": x}, ["z", "w"], tmp_path)[0], -x[:, 0])
+    onnx.save(onnx.parser.parse_model(CALL.format(dims="b, n, 3, 1") + FIRST), tmp_path / "m.onnx")
+    with pytest.raises(harness.CharoniaError, match="output 'w' is declared with 4 dimensions"):
+        harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+
+
 REFUSED = {
     "place-by-data": ("""(float[n] x, float[m] y, int64 i) => (float[k] z) { s = SequenceConstruct (x, y) z = SequenceAt (s, i) }""",
         "a place in a sequence is not supported unless it follows from constants"),
