@@ -108,6 +108,7 @@ private:
   bool lookOnce(const Values &opaque);
   std::optional<OpenLoop::Step> look(const Values &opaque,
                                      const OpenLoop::Wanted &wanted);
+  bool mayBecomeKnown() const;
   bool dropWhatCannotBeSeen(const Values &opaque,
                             const OpenLoop::Wanted &wanted);
   std::optional<int64_t> strideOf(size_t i, mlir::Value next);

@@ -6,13 +6,13 @@
 
 namespace charonia::frontend {
 
-/// So many steps that are known are written out, and not repeated: written out
-/// they take nothing between them, and the compiler's time for each.
-constexpr int64_t mostWrittenOut = 512;
-/// Of a recurrent layer, whose steps are products of what the step before
-/// gives: nothing is gained across them, and the compiler takes a second for
-/// some 100.
-constexpr int64_t mostWrittenOutOfLayer = 64;
+/// So many steps that are known are written out, and not repeated: each takes
+/// the compiler's time, a second for some 100 of a recurrent layer, and nothing
+/// is gained across more of them.
+constexpr int64_t mostWrittenOut = 64;
+/// Where what steps give or multiply by may be known once they are written out,
+/// or data may end them.
+constexpr int64_t mostWrittenOutToKnow = 512;
 
 /// Builds graph.iterate: make one, `carry` the states, build what a step
 /// computes of them and of the parts of tensors at `counter`, `finish`. Steps

@@ -164,7 +164,7 @@ LogicalResult GraphImporter::importScan(NodeProto &node,
   Scope around = scope.inner();
   addInitializers(*scan.body, around);
   auto steps = graph::constantOf(scan.steps);
-  auto values = steps && *steps <= mostWrittenOut
+  auto values = steps && *steps <= mostWrittenOutToKnow
                     ? writeOutScan(n, scan, *steps, around, frame)
                     : repeatScan(n, scan, around, frame);
   if (!values)

@@ -33,7 +33,7 @@ charonia::frontend::recurrentParameters(llvm::StringRef name) {
 
 static bool isWrittenOut(mlir::AffineExpr steps) {
   auto known = graph::constantOf(steps);
-  return known && *known <= mostWrittenOutOfLayer;
+  return known && *known <= mostWrittenOut;
 }
 
 llvm::LogicalResult charonia::frontend::checkSteps(mlir::AffineExpr length,
