@@ -198,7 +198,8 @@ GraphImporter::RepeatedLoop::getState(const Binding &state, size_t i,
     states[places[i]] = state.value;
     return llvm::success();
   }
-  if (!state.sequence || !state.stacked.empty() ||
+  // What grows is of another state.
+  if (!state.sequence || !state.stacked.empty() || state.growsAs ||
       state.sequence->size() != places[i + 1] - places[i])
     return e.fail("a sequence that the first step leaves as long as it is "
                   "gets another length in others",

@@ -111,6 +111,11 @@ REFUSED = {
         "a sequence whose length is open is not supported here"),
     "output": ("""(float[n] x) => (seq(float[n]) z) { z = SequenceConstruct (x, x) }""",
         "output 'z' is a sequence, which is not supported as an output"),
+    "loop-of-another": ("""(float[n, 3] x) => (float[m] z) <int64[1] first = {0}, bool c = {1}> {
+        s = SequenceConstruct (x) t = SequenceConstruct (x) k = Shape <end = 1> (x) trips = Squeeze (k, first)
+        u, v = Loop (trips, c, s, t) <body = b (int64 i, bool d, seq(float[n, 3]) p, seq(float[n, 3]) q) => (bool e, seq(float[n, 3]) r, seq(float[n, 3]) o) {
+            e = Identity (d) r = SequenceInsert (p, x) o = Identity (p) }>
+        z = ConcatFromSequence <axis = 0> (v) }""", "a sequence that the first step leaves as long as it is gets another length in others"),
     "loop": ("""(float[n] x, bool c) => (float[n] z) <int64 two = {2}, int64 i = {0}> {
         s = SequenceConstruct (x)
         r = Loop (two, c, s) <body = b (int64 k, bool d, seq(float[n]) t) => (bool e, seq(float[n]) u) {
