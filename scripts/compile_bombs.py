@@ -144,9 +144,9 @@ def many_inputs(count: int):
     )
 
 
-def dead_loop(dead: int, outer: int, inner: int, ordered: bool = True):
+def dead_loop(dead: int, outer: int, inner: int, ordered: bool = True, needed: int = 34):
     """A loop in a loop, whose body holds nodes that nothing needs; `ordered`: and lists
-    those that are needed in the order of execution."""
+    those that are needed in the order of execution. Loops of up to 64 steps are written out."""
 
     def body(name: str, nodes, state: str):
         return helper.make_graph(
@@ -157,11 +157,9 @@ def dead_loop(dead: int, outer: int, inner: int, ordered: bool = True):
 
     chain = [helper.make_node("Relu", ["b_x"], ["d0"])]
     chain += [helper.make_node("Relu", [f"d{i}"], [f"d{i + 1}"]) for i in range(dead)]
-    needed = [
-        helper.make_node("Relu", ["b_x"], ["b_h"]),
-        helper.make_node("Add", ["b_h", "one"], ["b_y"], name="step"),
-    ]
-    inside = body("b", [*(needed if ordered else reversed(needed)), *chain], "b_y")
+    names = ["b_x", *[f"h{i}" for i in range(needed - 1)], "b_y"]
+    steps = [helper.make_node("Add", [x, "one"], [y], name="step") for x, y in zip(names, names[1:])]
+    inside = body("b", [*(steps if ordered else reversed(steps)), *chain], "b_y")
     loop = helper.make_node("Loop", ["count", "", "a_x"], ["a_y"], name="inner", body=inside)
     around = body("a", [loop], "a_y")
     g = Graph()
@@ -489,8 +487,8 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "concat-500-vectors": lambda: symbolic_concat(500, (), ()),
     "concat-500-columns": lambda: symbolic_concat(500, (4,), ()),
     "inputs-2000": lambda: many_inputs(2000),
-    "loop-2000-dead": lambda: dead_loop(2000, 512, 200),
-    "loop-2000-unordered": lambda: dead_loop(2000, 512, 200, ordered=False),
+    "loop-2000-dead": lambda: dead_loop(2000, 64, 64),
+    "loop-2000-unordered": lambda: dead_loop(2000, 64, 64, ordered=False),
     "sin-24": lambda: chain("Sin", 24),
     "sin-90": lambda: chain("Sin", 90),
     "tanh-400": lambda: chain("Tanh", 400),

@@ -191,7 +191,7 @@ def test_loops_are_counted(tmp_path, ordered):
     """Steps of a loop in a loop, with nodes that nothing needs: these are looked at once.
     Were they in every step, 2 GiB of nodes would be the first limit that is met."""
     model = tmp_path / "model.onnx"
-    model.write_bytes(bombs.dead_loop(8000, 512, 200, ordered).SerializeToString())
+    model.write_bytes(bombs.dead_loop(8000, 64, 64, ordered).SerializeToString())
     result = harness.invoke("compile", model, "-o", tmp_path / "model.engine", timeout=300)
     assert result.kind == "failed", result.stderr
     for text in (
