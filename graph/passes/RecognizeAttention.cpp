@@ -8,15 +8,24 @@ using namespace charonia::graph;
 
 namespace {
 
+/// A step as it is found, in a shape that scores have there, and what the
+/// scores are multiplied by behind it.
+struct FoundMask {
+  MaskStep step;
+  Exprs shape;
+  double factor = 1;
+};
+
 /// softmax(scale * Q K^T + masks) V as it is found; `scores` is the product of
-/// Q and K^T. Masks are in the shape that the softmax has.
+/// Q and K^T, `shape` that of what the softmax is of. Nothing is built before
+/// all is known to fit: a pattern that fails leaves the graph as it was.
 struct Attention {
   MatmulOp output, scores;
   SoftmaxOp softmax;
   Exprs shape;
   RowGuard guard = RowGuard::none;
   double scale = 1;
-  SmallVector<MaskStep> masks;
+  SmallVector<FoundMask> masks;
 };
 
 /// What a reshape that leaves rows and columns as they are is of: scores of
@@ -79,17 +88,21 @@ std::optional<SmallVector<Run>> runsOf(ArrayRef<AffineExpr> from,
                                             : std::nullopt;
 }
 
+/// Whether inShape gives a term.
+bool fitsShape(Term mask, ArrayRef<AffineExpr> from, ArrayRef<AffineExpr> to) {
+  return from == to ||
+         (getShape(mask.get()).size() <= from.size() && runsOf(from, to));
+}
+
 /// What broadcasts to `from`, as what broadcasts to `to`, of the same elements
-/// in another shape. The empty term where runs do not tell.
+/// in another shape, of which runs tell.
 Term inShape(Term mask, ArrayRef<AffineExpr> from, ArrayRef<AffineExpr> to) {
   if (from == to)
     return mask;
   AffineExpr one = getAffineConstantExpr(1, mask.get().getContext());
   Exprs own = getShape(mask.get()), whole, result;
-  std::optional<SmallVector<Run>> runs = runsOf(from, to);
-  if (!runs || own.size() > from.size())
-    return {};
   own.insert(own.begin(), from.size() - own.size(), one);
+  std::optional<SmallVector<Run>> runs = runsOf(from, to);
   for (const Run &run : *runs) {
     // Repeated along all of the run, or else written out.
     bool repeats =
@@ -148,30 +161,27 @@ bool peel(Term &x, Attention &found) {
     if (!leadsToScores(a))
       std::swap(a, b);
     MaskStep mask;
-    mask.added = inShape(b, shape, found.shape);
-    if (!mask.added)
-      return false;
-    if (found.scale != 1)
-      mask.added = mask.added * found.scale;
-    found.masks.push_back(mask);
+    mask.added = b;
+    found.masks.push_back({mask, shape, found.scale});
     x = a;
-    return getShape(a.get()) == shape;
+    return getShape(a.get()) == shape && fitsShape(b, shape, found.shape);
   }
   if (auto select = x.as<SelectOp>()) {
     MaskStep mask;
-    mask.keep = inShape(x.with(select.getCondition()), shape, found.shape);
+    mask.keep = x.with(select.getCondition());
     Term a = x.with(select.getLhs()), fill = x.with(select.getRhs());
     if (!leadsToScores(a)) {
       std::swap(a, fill);
       mask.inverted = true;
     }
     auto constant = fill.constant();
-    if (!mask.keep || !constant || std::isnan(*constant))
+    if (!constant || std::isnan(*constant))
       return false;
     mask.fill = *constant * found.scale;
-    found.masks.push_back(mask);
+    found.masks.push_back({mask, shape, 1});
     x = a;
-    return getShape(a.get()) == shape;
+    return getShape(a.get()) == shape &&
+           fitsShape(mask.keep, shape, found.shape);
   }
   return false;
 }
@@ -189,7 +199,7 @@ std::optional<Attention> match(MatmulOp output, Term lhs) {
     return std::nullopt;
   Term x = throughFloatCasts(p.with(found.softmax.getInput()));
   found.shape = getShape(x.get());
-  if (!leadsToScores(x))
+  if (found.shape.size() > 4 || !leadsToScores(x))
     return std::nullopt;
   while (!(found.scores = x.as<MatmulOp>())) {
     if (found.masks.size() > 4 || !peel(x, found))
@@ -198,8 +208,7 @@ std::optional<Attention> match(MatmulOp output, Term lhs) {
   }
   std::reverse(found.masks.begin(), found.masks.end());
   Type element = getElementTypeOrSelf(output);
-  if (!isa<FloatType>(element) ||
-      getElementTypeOrSelf(found.scores) != element || found.shape.size() > 4)
+  if (!isa<FloatType>(element) || getElementTypeOrSelf(found.scores) != element)
     return std::nullopt;
   return found;
 }
@@ -237,39 +246,44 @@ Exprs fourDims(Exprs shape, size_t rank, MLIRContext *context) {
     shape.insert(shape.begin(), one);
   return shape;
 }
-Term asFourDims(Term x, size_t rank) {
-  Exprs shape = fourDims(getShape(x.get()), rank, x.get().getContext());
-  return shape.size() == getShape(x.get()).size()
-             ? x
-             : x.make<ReshapeOp>(makeType(shape, x.element()), x.get());
+/// Whether a shape of four dimensions has these first ones, or 1.
+bool canLead(ArrayRef<AffineExpr> shape, AffineExpr batch, AffineExpr heads) {
+  return (shape[0] == batch || constantOf(shape[0]) == 1) &&
+         (shape[1] == heads || constantOf(shape[1]) == 1);
 }
 
-/// x with these first dimensions, broadcast where it has 1; the empty term
-/// where it has others.
+/// x with these first dimensions, broadcast where it has 1.
 Term withLeading(Term x, AffineExpr batch, AffineExpr heads) {
   Exprs shape = getShape(x.get()), wanted = shape;
   wanted[0] = batch;
   wanted[1] = heads;
-  for (unsigned i : {0, 1})
-    if (shape[i] != wanted[i] && constantOf(shape[i]) != 1)
-      return {};
   return shape == wanted
              ? x
              : x.make<BroadcastOp>(makeType(wanted, x.element()), x.get());
 }
 
-/// An operand of a product of shape `product`, as one of the product in the
-/// shape of `scores`, which has the same rows and columns. The empty term where
+/// The shape of an operand of a product of shape `product`, where that is one
+/// in the shape of `scores`, which has the same rows and columns. Nothing where
 /// it is repeated along some batches and not others.
-Term ofBatches(Term x, ArrayRef<AffineExpr> product,
-               ArrayRef<AffineExpr> scores) {
+std::optional<Exprs> ofBatches(Exprs shape, ArrayRef<AffineExpr> product,
+                               ArrayRef<AffineExpr> scores) {
   if (product == scores)
-    return x;
-  Exprs shape = getShape(x.get()), result(scores.drop_back(2));
-  if (ArrayRef(shape).drop_back(2) != product.drop_back(2))
-    return {};
+    return shape;
+  Exprs result(scores.drop_back(2));
+  ArrayRef<AffineExpr> leading = ArrayRef(shape).drop_back(2);
+  if (llvm::all_of(leading, [](AffineExpr e) { return constantOf(e) == 1; }))
+    result.assign(result.size(),
+                  getAffineConstantExpr(1, shape.back().getContext()));
+  else if (leading != product.drop_back(2))
+    return std::nullopt;
   llvm::append_range(result, ArrayRef(shape).take_back(2));
-  return x.make<ReshapeOp>(makeType(result, x.element()), x.get());
+  return result;
+}
+
+Term reshaped(Term x, const Exprs &shape) {
+  return getShape(x.get()) == shape
+             ? x
+             : x.make<ReshapeOp>(makeType(shape, x.element()), x.get());
 }
 
 /// Queries and keys may be smaller floats than values are, whose products are
@@ -288,6 +302,63 @@ bool isWide(MatmulOp op) {
              .value_or(mostColumns) > mostColumns;
 }
 
+/// Shapes of four dimensions that the operands are given; K as its transpose.
+struct Operands {
+  Exprs query, key, value, result;
+  AffineExpr keyHeads;
+};
+std::optional<Operands> operandsOf(Attention &found) {
+  Exprs own = getShape(found.output.getLhs()),
+        whole = getShape(found.output.getResult()),
+        product = getShape(found.scores.getResult());
+  ArrayRef<AffineExpr> scores = found.shape;
+  // Of operands of a product in another shape only batches of the whole can be
+  // told apart.
+  if (whole.size() != own.size() ||
+      (own != found.shape &&
+       ArrayRef(whole).drop_back(2) != ArrayRef(own).drop_back(2)))
+    return std::nullopt;
+  std::optional<Exprs> q = ofBatches(getShape(found.scores.getLhs()), product,
+                                     scores),
+                       k = ofBatches(getShape(found.scores.getRhs()), product,
+                                     scores),
+                       v = ofBatches(getShape(found.output.getRhs()), own,
+                                     scores);
+  if (!q || !k || !v)
+    return std::nullopt;
+  Exprs result = own == found.shape ? whole : found.shape;
+  result.back() = whole.back();
+  auto four = [&](const Exprs &shape) {
+    return fourDims(shape, scores.size(), own.back().getContext());
+  };
+  Operands shapes{four(*q), four(*k), four(*v), four(result), {}};
+  // Keys and values of one head serve all queries; else they have as many.
+  shapes.keyHeads = shapes.key[1];
+  if (constantOf(shapes.keyHeads) != 1 || shapes.value[1] != shapes.keyHeads)
+    shapes.keyHeads = shapes.result[1];
+  AffineExpr batch = shapes.result[0];
+  if (!canLead(shapes.query, batch, shapes.result[1]) ||
+      !canLead(shapes.key, batch, shapes.keyHeads) ||
+      !canLead(shapes.value, batch, shapes.keyHeads))
+    return std::nullopt;
+  return shapes;
+}
+
+/// The masks in the shape of the softmax, scaled.
+SmallVector<MaskStep> stepsOf(const Attention &found) {
+  SmallVector<MaskStep> steps;
+  for (const FoundMask &mask : found.masks) {
+    MaskStep step = mask.step;
+    for (Term *term : {&step.added, &step.keep})
+      if (*term)
+        *term = inShape(*term, mask.shape, found.shape);
+    if (step.added && mask.factor != 1)
+      step.added = step.added * mask.factor;
+    steps.push_back(step);
+  }
+  return steps;
+}
+
 LogicalResult recognizeAttention(MatmulOp op, PatternRewriter &rewriter) {
   if (isWide(op))
     return failure();
@@ -295,50 +366,27 @@ LogicalResult recognizeAttention(MatmulOp op, PatternRewriter &rewriter) {
   std::optional<Attention> found = match(op, root.with(op.getLhs()));
   if (!found)
     return failure();
-  // Of operands of a product in another shape only batches of the whole can be
-  // told apart.
-  Exprs own = getShape(op.getLhs()), whole = getShape(op.getResult());
-  ArrayRef<AffineExpr> scores = found->shape;
-  if (whole.size() != own.size() ||
-      (own != scores &&
-       ArrayRef(whole).drop_back(2) != ArrayRef(own).drop_back(2)))
+  std::optional<Operands> shapes = operandsOf(*found);
+  if (!shapes)
     return failure();
 
   double scale = found->scale;
   Term q = withoutScale(root.with(found->scores.getLhs()), scale);
   Term k = withoutScale(root.with(found->scores.getRhs()), scale);
-  Exprs product = getShape(found->scores.getResult());
-  q = ofBatches(q, product, scores);
-  k = ofBatches(k, product, scores);
-  Term v = ofBatches(root.with(op.getRhs()), own, scores);
-  if (!q || !k || !v)
-    return failure();
-  SmallVector<int64_t> swapped(getShape(k.get()).size());
-  std::iota(swapped.begin(), swapped.end(), 0);
-  std::swap(swapped[swapped.size() - 2], swapped[swapped.size() - 1]);
-  size_t rank = scores.size();
-  v = asFourDims(v, rank);
-  k = inType(k.make<TransposeOp>(k.get(), swapped), v.element());
-  k = asFourDims(k, rank);
-  q = asFourDims(inType(q, v.element()), rank);
-
-  Exprs result = own == scores ? whole : Exprs(scores);
-  result.back() = whole.back();
-  Exprs four = fourDims(result, rank, op.getContext());
-  // Keys and values of one head serve all queries; else they have as many.
-  AffineExpr keyHeads = getShape(k.get())[1];
-  if (constantOf(keyHeads) != 1 || getShape(v.get())[1] != keyHeads)
-    keyHeads = four[1];
+  Term v = reshaped(root.with(op.getRhs()), shapes->value);
+  q = inType(reshaped(q, shapes->query), v.element());
+  k = inType(reshaped(k, shapes->key), v.element());
+  k = k.make<TransposeOp>(k.get(), SmallVector<int64_t>{0, 1, 3, 2});
+  const Exprs &four = shapes->result;
   q = withLeading(q, four[0], four[1]);
-  k = withLeading(k, four[0], keyHeads);
-  v = withLeading(v, four[0], keyHeads);
-  if (!q || !k || !v)
-    return failure();
+  k = withLeading(k, four[0], shapes->keyHeads);
+  v = withLeading(v, four[0], shapes->keyHeads);
 
-  Masking masking = combineMasks(found->masks, scores, root.element());
+  Masking masking = combineMasks(stepsOf(*found), found->shape, root.element());
   for (Term *term : {&masking.mask, &masking.bias})
     if (*term && getShape(term->get()).size() == 3)
-      *term = asFourDims(*term, rank);
+      *term = reshaped(*term, fourDims(getShape(term->get()),
+                                       found->shape.size(), op.getContext()));
 
   Value attention =
       AttentionOp::create(rewriter, op.getLoc(), makeType(four, root.element()),
@@ -347,7 +395,7 @@ LogicalResult recognizeAttention(MatmulOp op, PatternRewriter &rewriter) {
                           masking.causal ? rewriter.getUnitAttr() : UnitAttr(),
                           rewriter.getF64FloatAttr(masking.fill),
                           RowGuardAttr::get(op.getContext(), found->guard));
-  if (four != whole)
+  if (four != getShape(op.getResult()))
     attention =
         ReshapeOp::create(rewriter, op.getLoc(), op.getType(), attention);
   rewriter.replaceOp(op, attention);

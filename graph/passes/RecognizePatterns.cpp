@@ -82,8 +82,10 @@ class RecognizePatterns
     addAttentionPatterns(patterns);
     addNormalizationPatterns(patterns);
     addActivationPatterns(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns)))) {
+      getOperation().emitError("internal error: patterns come to no end");
       signalPassFailure();
+    }
   }
 };
 

@@ -258,8 +258,10 @@ class SimplifyAlgebra
     logic(table);
     patterns.add(swapSelect);
     patterns.add(dropSelect);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns)))) {
+      getOperation().emitError("internal error: patterns come to no end");
       signalPassFailure();
+    }
   }
 };
 

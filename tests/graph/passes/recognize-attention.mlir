@@ -320,3 +320,39 @@ func.func @heads_in_batches(%q: !h, %k: !t, %alibi: !a, %mask: !p) -> !r {
   return %6 : !r
 }
 }
+
+// -----
+
+// Values that all batches share stay one.
+// CHECK-LABEL: @shared_values
+// CHECK:         graph.attention {{.*}} tensor<2x3x7x8xf32>) -> tensor<2x3x5x8xf32>
+// CHECK-NOT:     graph.softmax
+func.func @shared_values(%q: tensor<6x5x8xf32>, %k: tensor<6x8x7xf32>, %v: tensor<1x7x8xf32>) -> tensor<6x5x8xf32> {
+  %0 = graph.matmul %q, %k : (tensor<6x5x8xf32>, tensor<6x8x7xf32>) -> tensor<6x5x7xf32>
+  %1 = graph.reshape %0 : (tensor<6x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %2 = graph.softmax %1 {axis = 3 : i64} : (tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  %3 = graph.reshape %2 : (tensor<2x3x5x7xf32>) -> tensor<6x5x7xf32>
+  %4 = graph.matmul %3, %v : (tensor<6x5x7xf32>, tensor<1x7x8xf32>) -> tensor<6x5x8xf32>
+  return %4 : tensor<6x5x8xf32>
+}
+
+// -----
+
+// What is not attention in the end is left as it was: of more dimensions, with a mask that is scaled.
+// CHECK-LABEL: @five_dimensions
+// CHECK-NEXT:    graph.constant
+// CHECK-NEXT:    graph.matmul
+// CHECK-NEXT:    graph.add
+// CHECK-NEXT:    graph.mul
+// CHECK-NEXT:    graph.softmax
+// CHECK-NEXT:    graph.matmul
+// CHECK-NEXT:    return
+func.func @five_dimensions(%q: tensor<2x1x3x5x8xf32>, %k: tensor<2x1x3x8x7xf32>, %v: tensor<2x1x3x7x8xf32>, %m: tensor<5x7xf32>) -> tensor<2x1x3x5x8xf32> {
+  %half = graph.constant dense<0.5> : tensor<f32>
+  %0 = graph.matmul %q, %k : (tensor<2x1x3x5x8xf32>, tensor<2x1x3x8x7xf32>) -> tensor<2x1x3x5x7xf32>
+  %1 = graph.add %0, %m : (tensor<2x1x3x5x7xf32>, tensor<5x7xf32>) -> tensor<2x1x3x5x7xf32>
+  %2 = graph.mul %1, %half : (tensor<2x1x3x5x7xf32>, tensor<f32>) -> tensor<2x1x3x5x7xf32>
+  %3 = graph.softmax %2 {axis = 4 : i64} : (tensor<2x1x3x5x7xf32>) -> tensor<2x1x3x5x7xf32>
+  %4 = graph.matmul %3, %v : (tensor<2x1x3x5x7xf32>, tensor<2x1x3x7x8xf32>) -> tensor<2x1x3x5x8xf32>
+  return %4 : tensor<2x1x3x5x8xf32>
+}
