@@ -7,8 +7,9 @@
 namespace charonia::frontend {
 
 /// So many steps that are known are written out, and not repeated: each takes
-/// the compiler's time, a second for some 100 of a recurrent layer, and nothing
-/// is gained across more of them.
+/// the compiler's time, a second for some 100 of a recurrent layer, and steps of
+/// states gain nothing across more of them. (Steps that carry none could be a
+/// batch, which written out they become.)
 constexpr int64_t mostWrittenOut = 64;
 /// Where what steps give or multiply by may be known once they are written out,
 /// or data may end them.

@@ -153,6 +153,7 @@ static bool lacksDroppedAxis(mlir::Value value,
 
 void ModelImporter::finish(Scope &scope) {
   std::vector<Output> outputs;
+  std::optional<DroppedAxes> dropped;
   for (const auto &output : model.graph().output()) {
     const Binding *binding = importer.lookup(output.name(), scope, nullptr);
     if (!binding)
@@ -179,7 +180,7 @@ void ModelImporter::finish(Scope &scope) {
     else if (wrong &&
              lacksDroppedAxis(binding->value, output.type(),
                               builder.getEmitter()) &&
-             DroppedAxes(model).reach(output.name()))
+             (dropped ? *dropped : dropped.emplace(model)).reach(output.name()))
       builder.add(Diagnostic::Severity::Warning,
                   "output '" + printable(output.name()) + "' " + wrong.text +
                       ": onnx.shape_inference keeps the axis that "
