@@ -13,14 +13,16 @@ using namespace charonia::emit;
 /// vectors of queries, as many as leave out little of the last step. One step
 /// for all is no loop, and what it computes is written out: more code, slower.
 /// `length` 0: open. A step is for few then, too, and its code is there for
-/// each number of rows; more keys gain little.
-static int64_t keysOfStep(int64_t registers, int64_t length) {
-  constexpr int64_t block = 6, fewest = 3 * block, most = 10 * block;
+/// each number of rows, so that more keys are for those that are optimized for
+/// many.
+static int64_t keysOfStep(int64_t registers, int64_t length, int64_t optimum) {
+  constexpr int64_t block = 6, fewest = 3 * block, most = 10 * block,
+                    many = 256;
   constexpr double perStep = 8, writtenOut = 1.4; // measured
   if (registers >= 32)
     return 16;
   if (length == 0)
-    return fewest;
+    return optimum < many ? fewest : 2 * fewest;
   int64_t best = most;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t keys = fewest; keys <= most; keys += block) {
@@ -39,7 +41,7 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
           bm = cpu ? t.vectorElements : 64;
   int64_t columns = n;
   if (cpu) {
-    s.keyTile = keysOfStep(t.vectorRegisters, k.rowFactors);
+    s.keyTile = keysOfStep(t.vectorRegisters, k.rowFactors, k.terms / 2);
     if (t.vectorRegisters < 32)
       bm *= 2;
   } else {

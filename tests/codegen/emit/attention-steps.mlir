@@ -1,7 +1,7 @@
 // RUN: charonia-opt %s -emit-tiles=target=x86-64-v3 -split-input-file | FileCheck %s
 // RUN: charonia-opt %s -emit-tiles=target=x86-64-v4 -split-input-file | FileCheck %s --check-prefix=V4
 // Keys of a step where there are 16 registers: those of a window, which is known, in two steps, as one would be
-// written out; few for an open number of them.
+// written out; few for an open number of them, unless that is optimized for many.
 // CHECK-LABEL: func.func @window
 // CHECK:         scf.for
 // CHECK:           tile.dot {{.*}} : tensor<30x32xf32>, tensor<32x16xf32> -> tensor<30x16xf32>
@@ -22,9 +22,25 @@ func.func @main(%q: tensor<4x3x49x32xf32>, %k: tensor<4x3x49x32xf32>, %v: tensor
 // CHECK-LABEL: func.func @open
 // CHECK:         tile.dot {{.*}} : tensor<18x32xf32>, tensor<32x16xf32> -> tensor<18x16xf32>
 // V4-LABEL: func.func @open
-module attributes {graph.symbols = [{name = "n", min = 1, max = 4096, opt = 256, divisor = 1}]} {
+module attributes {graph.symbols = [{name = "n", min = 1, max = 4096, opt = 64, divisor = 1}]} {
   func.func @main(%q: tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>) -> tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>> {
     %0 = graph.kernel "open"(%q) : (tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>) -> tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>> {
+    ^bb0(%a: tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>):
+      %1 = graph.attention %a, %a, %a {scale = 0.25 : f64} : (tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>, tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>, tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>) -> tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>
+      graph.yield %1 : tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>
+    }
+    return %0 : tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: func.func @many
+// CHECK:         tile.dot {{.*}} : tensor<36x32xf32>, tensor<32x16xf32> -> tensor<36x16xf32>
+// V4-LABEL: func.func @many
+module attributes {graph.symbols = [{name = "n", min = 1, max = 4096, opt = 256, divisor = 1}]} {
+  func.func @main(%q: tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>) -> tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>> {
+    %0 = graph.kernel "many"(%q) : (tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>) -> tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>> {
     ^bb0(%a: tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>):
       %1 = graph.attention %a, %a, %a {scale = 0.25 : f64} : (tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>, tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>, tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>) -> tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>
       graph.yield %1 : tensor<1x3x?x32xf32, affine_map<()[s0] -> (1, 3, s0, 32)>>
