@@ -20,6 +20,21 @@ struct Rule : EmitOpInterface::ExternalModel<Rule<Op, function>, Op> {
   }
 };
 
+/// A rule, and the dimensions that its operator passes on.
+template <typename Op,
+          FailureOr<Value> (*function)(Op, TileEmitter &, const Demand &),
+          unsigned (*passed)(Op, unsigned)>
+struct PassingRule
+    : EmitOpInterface::ExternalModel<PassingRule<Op, function, passed>, Op> {
+  FailureOr<Value> emitTile(mlir::Operation *op, TileEmitter &emitter,
+                            const Demand &demand) const {
+    return function(llvm::cast<Op>(op), emitter, demand);
+  }
+  unsigned getPassedDims(mlir::Operation *op, unsigned operand) const {
+    return passed(llvm::cast<Op>(op), operand);
+  }
+};
+
 /// A model of an operator of role Ordered, which writes its result itself: no
 /// tile of it is demanded.
 template <typename Op,
@@ -39,6 +54,7 @@ struct OrderedRule
 
 void registerElementwiseRules(mlir::MLIRContext *context);
 void registerViewRules(mlir::MLIRContext *context);
+void registerPadRule(mlir::MLIRContext *context);
 void registerIndexRules(mlir::MLIRContext *context);
 void registerResizeRule(mlir::MLIRContext *context);
 void registerOrderedRules(mlir::MLIRContext *context);
@@ -81,6 +97,12 @@ AffineExpr extentOf(TileEmitter &e, llvm::ArrayRef<AffineExpr> shape,
 bool endsWithLast(llvm::ArrayRef<int64_t> axes,
                   llvm::ArrayRef<AffineExpr> shape);
 bool isUnsignedElement(mlir::Type tensor);
+
+/// Whether the kernel has a product, which looks for loads.
+bool hasContraction(TileEmitter &e);
+/// Branches on parts around each other, each of which gives what is in it
+/// twice.
+constexpr unsigned mostSides = 3;
 
 /// Terms that are combined one after the other on a CPU. The error of a sum
 /// grows with the length of such a chain, so longer ones are sums of partial
