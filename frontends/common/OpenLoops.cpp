@@ -72,10 +72,18 @@ bool LoopBuilder::canRepeat() const {
   auto known = count ? graph::constantOf(count) : std::nullopt;
   if (!known)
     return bool(count);
-  int64_t fewest =
-      isExact && !mayBecomeKnown() ? mostWrittenOut : mostWrittenOutToKnow;
+  int64_t fewest = isExact && carries() && !mayBecomeKnown()
+                       ? mostWrittenOut
+                       : mostWrittenOutToKnow;
   return *known == 0 ||
          (*known > fewest && *known <= (isExact ? maxRepeatedSteps : maxSteps));
+}
+
+/// Whether steps need what the ones before computed: others become a batch once
+/// they are written out.
+bool LoopBuilder::carries() const {
+  return llvm::any_of(llvm::seq<size_t>(0, loop.states.size()),
+                      [&](size_t i) { return !isKept(i) && !inductions[i]; });
 }
 
 /// Whether there are states of which more is known once steps are written out,

@@ -108,6 +108,7 @@ private:
   bool lookOnce(const Values &opaque);
   std::optional<OpenLoop::Step> look(const Values &opaque,
                                      const OpenLoop::Wanted &wanted);
+  bool carries() const;
   bool mayBecomeKnown() const;
   bool dropWhatCannotBeSeen(const Values &opaque,
                             const OpenLoop::Wanted &wanted);

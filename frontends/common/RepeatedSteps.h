@@ -8,11 +8,10 @@ namespace charonia::frontend {
 
 /// So many steps that are known are written out, and not repeated: each takes
 /// the compiler's time, a second for some 100 of a recurrent layer, and steps of
-/// states gain nothing across more of them. (Steps that carry none could be a
-/// batch, which written out they become.)
+/// states gain nothing across more of them.
 constexpr int64_t mostWrittenOut = 64;
 /// Where what steps give or multiply by may be known once they are written out,
-/// or data may end them.
+/// data may end them, or they carry nothing and become a batch.
 constexpr int64_t mostWrittenOutToKnow = 512;
 
 /// Builds graph.iterate: make one, `carry` the states, build what a step
