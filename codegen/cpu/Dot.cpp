@@ -353,6 +353,8 @@ Value *KernelEmitter::addTerms(const Product &p, Value *sum, Value *left,
   auto *type = llvm::FixedVectorType::get(b.getInt32Ty(), width);
   auto *own = llvm::dyn_cast<llvm::FixedVectorType>(sum->getType());
   bool fits = own && own->getNumElements() == width;
+  if (p.terms == 4 && p.signedLhs)
+    std::swap(a, right); // of bytes the first has no sign
   using namespace llvm::Intrinsic;
   Value *products;
   if (isa == CpuIsa::V4Vnni) {
@@ -360,8 +362,6 @@ Value *KernelEmitter::addTerms(const Product &p, Value *sum, Value *left,
                             x86_avx512_vpdpbusd_128};
     constexpr ID pairs[] = {x86_avx512_vpdpwssd_512, x86_avx512_vpdpwssd_256,
                             x86_avx512_vpdpwssd_128};
-    if (p.terms == 4 && p.signedLhs)
-      std::swap(a, right); // the first has no sign
     Value *start = fits ? sum : llvm::Constant::getNullValue(type);
     products = b.CreateIntrinsic((p.terms == 4 ? quads : pairs)[size], {},
                                  {start, a, right});
@@ -373,8 +373,6 @@ Value *KernelEmitter::addTerms(const Product &p, Value *sum, Value *left,
     if (p.terms == 4) {
       constexpr ID bytes[] = {x86_avx512_pmaddubs_w_512, x86_avx2_pmadd_ub_sw,
                               x86_ssse3_pmadd_ub_sw_128};
-      if (p.signedLhs)
-        std::swap(a, right); // the first has no sign
       auto *halves = llvm::FixedVectorType::get(b.getInt16Ty(), 2 * width);
       a = b.CreateIntrinsic(halves, bytes[size], {a, right});
       right = llvm::ConstantInt::get(halves, 1);

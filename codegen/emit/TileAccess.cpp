@@ -82,6 +82,12 @@ TileEmitter::startAndRest(AffineExpr coordinate,
           graph::BoundsFinder(known)(within.toExpr(context()))};
 }
 
+std::pair<AffineExpr, graph::Interval>
+TileEmitter::startAndRest(AffineExpr coordinate, ArrayRef<int64_t> tile) const {
+  // Taken apart, so that terms are told from each other.
+  return startAndRest(simplify(unbounded(coordinate, tile), tile), facts(tile));
+}
+
 AffineExpr TileEmitter::ofWholeTile(AffineExpr coordinate, AffineExpr extent,
                                     const graph::Facts &known) const {
   if (target.kind != EmitTarget::Kind::Cpu || isScalar(coordinate))
@@ -140,17 +146,14 @@ static bool isFar(graph::Interval range) {
 
 std::optional<int64_t> TileEmitter::spanOf(AffineExpr coordinate,
                                            ArrayRef<int64_t> tile) const {
-  graph::Interval rest =
-      startAndRest(simplify(unbounded(coordinate, tile), tile), facts(tile))
-          .second;
+  graph::Interval rest = startAndRest(coordinate, tile).second;
   if (isFar(rest))
     return {};
   return rest.high - rest.low + 1;
 }
 
 Value TileEmitter::isInsideAsWhole(const Guard &guard, ArrayRef<int64_t> tile) {
-  auto [start, rest] = startAndRest(
-      simplify(unbounded(guard.coordinate, tile), tile), facts(tile));
+  auto [start, rest] = startAndRest(guard.coordinate, tile);
   if (target.kind != EmitTarget::Kind::Cpu || isFar(rest) ||
       !isScalar(guard.extent) ||
       graph::constantOf(guard.extent).value_or(rest.high - rest.low + 1) <=
@@ -172,9 +175,9 @@ Value TileEmitter::isInsideAsWhole(const Guard &guard, ArrayRef<int64_t> tile) {
 
 AffineExpr TileEmitter::insideAsWhole(const Guard &guard,
                                       ArrayRef<int64_t> tile) {
-  AffineExpr coordinate = simplify(unbounded(guard.coordinate, tile), tile);
-  auto [start, rest] = startAndRest(coordinate, facts(tile));
-  AffineExpr within = simplify(coordinate - start - rest.low, tile);
+  auto [start, rest] = startAndRest(guard.coordinate, tile);
+  AffineExpr within =
+      simplify(unbounded(guard.coordinate, tile) - start - rest.low, tile);
   return addSymbol(materialize(simplify(start + rest.low, {})),
                    simplify(guard.extent - (rest.high - rest.low), {})) +
          within;

@@ -348,6 +348,9 @@ private:
   /// rest.
   std::pair<AffineExpr, graph::Interval>
   startAndRest(AffineExpr coordinate, const graph::Facts &known) const;
+  /// The same of what is demanded of a tile, whatever bounds it.
+  std::pair<AffineExpr, graph::Interval>
+  startAndRest(AffineExpr coordinate, llvm::ArrayRef<int64_t> tile) const;
   /// On a CPU, where all elements of a tile lie in [0, extent) or none does:
   /// what tells it, the same for all of them. Else the coordinate itself.
   AffineExpr ofWholeTile(AffineExpr coordinate, AffineExpr extent,

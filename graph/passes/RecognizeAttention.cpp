@@ -1,7 +1,6 @@
 #include "graph/passes/AttentionMasks.h"
 #include "graph/passes/Patterns.h"
 #include <cmath>
-#include <numeric>
 
 using namespace mlir;
 using namespace charonia::graph;
@@ -246,6 +245,7 @@ Exprs fourDims(Exprs shape, size_t rank, MLIRContext *context) {
     shape.insert(shape.begin(), one);
   return shape;
 }
+
 /// Whether a shape of four dimensions has these first ones, or 1.
 bool canLead(ArrayRef<AffineExpr> shape, AffineExpr batch, AffineExpr heads) {
   return (shape[0] == batch || constantOf(shape[0]) == 1) &&

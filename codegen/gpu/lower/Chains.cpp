@@ -17,17 +17,21 @@ void KernelLowering::noteInChain(unsigned reg, Operation *before) {
   Block *block = b.getInsertionBlock();
   auto from = before ? std::next(before->getIterator()) : block->begin();
   for (Operation &op : llvm::make_range(from, b.getInsertionPoint()))
-    chain.made.push_back({reg / kTogether, &op});
-  chain.registers = std::max(chain.registers, reg + 1);
+    chain.made.push_back({reg, &op});
 }
 
 void KernelLowering::endChain() {
   Chain ended = std::exchange(chain, {});
-  if (ended.operators < kFewestOperators || ended.registers < kFewestRegisters)
+  if (ended.operators < kFewestOperators ||
+      llvm::none_of(
+          ended.made,
+          [](const auto &made) { return made.first + 1 >= kFewestRegisters; }))
     return;
   // What a register needs of the chain is of the same one, or was made of an
   // earlier one that holds the same.
-  llvm::stable_sort(ended.made, llvm::less_first());
-  for (auto [number, op] : ended.made)
+  llvm::stable_sort(ended.made, [](const auto &a, const auto &b) {
+    return a.first / kTogether < b.first / kTogether;
+  });
+  for (auto [reg, op] : ended.made)
     op->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
 }

@@ -241,7 +241,7 @@ private:
   /// Elementwise operators one behind the other, and what was made of them, of
   /// which registers.
   struct Chain {
-    unsigned operators = 0, registers = 0;
+    unsigned operators = 0;
     llvm::SmallVector<std::pair<unsigned, mlir::Operation *>> made;
   };
   /// What was emitted behind `before` (null: in the block) is of a register.
