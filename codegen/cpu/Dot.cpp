@@ -2,9 +2,9 @@
 // vectors and one element of the left side at a time, broadcast from memory,
 // into accumulators that stay in registers. So the left side wants to lie in
 // memory: a loaded tile is read where it lies, any other is put into the
-// scratch once. Integers of 16 bits are taken in pairs of neighbouring terms,
-// whose two products one instruction adds; bytes four terms at a time where
-// there is VNNI or 16 bits hold the sums of pairs, else as integers of 16 bits.
+// scratch once. Integers of 16 bits are taken in pairs of terms, whose two
+// products one instruction adds; bytes four terms at a time where there is VNNI
+// or 16 bits hold the sums of pairs, else as integers of 16 bits.
 #include "codegen/cpu/DotParts.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
@@ -95,6 +95,21 @@ static std::optional<bool> leftHasSign(mlir::Value tile) {
   return found;
 }
 
+/// Bytes of a row as integers of 16 bits in the order in which products take
+/// them, `rest` of its elements being left from these on.
+Value *KernelEmitter::widen(Value *bytes, bool isSigned, int64_t rest) {
+  auto *type = llvm::dyn_cast<llvm::FixedVectorType>(bytes->getType());
+  if (!type)
+    return b.CreateIntCast(bytes, b.getInt16Ty(), isSigned);
+  llvm::SmallVector<int> order;
+  for (int64_t i = 0; i < type->getNumElements(); ++i)
+    order.push_back(widenedTerm(i, rest));
+  return b.CreateIntCast(
+      b.CreateShuffleVector(bytes, order),
+      llvm::FixedVectorType::get(b.getInt16Ty(), type->getNumElements()),
+      isSigned);
+}
+
 /// Makes the left side of a product readable element by element: at once if its
 /// memory may change before the product.
 void KernelEmitter::prepareLeft(mlir::Value tile, bool memoryMayChange) {
@@ -124,8 +139,7 @@ void KernelEmitter::prepareLeft(mlir::Value tile, bool memoryMayChange) {
     for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk) {
       Value *value = piece(tile, row, chunk);
       if (widened)
-        value = b.CreateIntCast(value, pieceType(type, shape.width(chunk)),
-                                *hasSign);
+        value = widen(value, *hasSign, shape.inner - chunk * lanes);
       else
         value = half ? toF32(value, element) : toMemory(value, element);
       Value *address = b.CreateConstInBoundsGEP1_64(
@@ -160,8 +174,9 @@ KernelEmitter::LeftSide KernelEmitter::leftSide(mlir::Value tile) {
       left.type = mlir::Float32Type::get(tile.getContext());
     else if (isWidened(tile))
       left.type = mlir::IntegerType::get(tile.getContext(), 16);
-    left.offsets =
-        llvm::to_vector(llvm::seq<int64_t>(0, geometry(tile).shape[1]));
+    int64_t depth = geometry(tile).shape[1];
+    for (int64_t k = 0; k < depth; ++k)
+      left.offsets.push_back(isWidened(tile) ? widenedTerm(k, depth) : k);
   } else {
     left.load = tile.getDefiningOp<tile::LoadOp>();
     left.axis = *axisInPlace(left.load);
@@ -206,13 +221,14 @@ Value *KernelEmitter::leftTerms(const Product &p, int64_t m, int64_t k) {
   if (p.count(k) < p.terms) {
     Value *all = b.getInt32(0);
     for (int64_t i = 0; i < p.count(k); ++i) {
-      Value *term = b.CreateZExt(leftElement(left, m, k + i), b.getInt32Ty());
+      Value *term =
+          b.CreateZExt(leftElement(left, m, p.term(k + i)), b.getInt32Ty());
       all = b.CreateOr(all, b.CreateShl(term, i * p.bits()));
     }
     return all;
   }
   Value *address = b.CreateConstGEP1_64(b.getInt8Ty(), left.starts[m],
-                                        left.offsets[k] * left.bytes);
+                                        left.offsets[p.term(k)] * left.bytes);
   auto *load =
       b.CreateAlignedLoad(b.getInt32Ty(), address, llvm::Align(left.bytes));
   if (left.load)
@@ -251,7 +267,7 @@ Value *KernelEmitter::packedQuads(mlir::Value right, int64_t k, int64_t chunk) {
     address = b.CreateSelect(at.guard.scalar, address, zeros(bytes));
   auto *value =
       b.CreateAlignedLoad(llvm::FixedVectorType::get(b.getInt8Ty(), bytes),
-                          address, llvm::Align(1));
+                          address, llvm::Align(1), /*isVolatile=*/inOrder);
   if (llvm::MDNode *apart = noalias.lookup(load))
     value->setMetadata(llvm::LLVMContext::MD_noalias, apart);
   return value;
@@ -308,39 +324,38 @@ Value *KernelEmitter::rightTerms(const Product &p, int64_t k, int64_t chunk) {
   if (p.terms == 1)
     return toAccumulator(piece(right, k, chunk), p.right, p.sum);
   constexpr int64_t quad = 4;
-  bool widened = p.right.isInteger(8) && p.terms == 2;
-  llvm::SmallVector<Value *> rows;
+  auto words = [&](Value *bytes, unsigned columns) {
+    return llvm::FixedVectorType::get(
+        b.getInt16Ty(),
+        llvm::cast<llvm::FixedVectorType>(bytes->getType())->getNumElements() /
+            columns);
+  };
   Value *all = p.right.isInteger(8) ? packedQuads(right, k / quad * quad, chunk)
                                     : nullptr;
-  if (all && widened) {
-    auto *pairs = llvm::FixedVectorType::get(
-        b.getInt16Ty(),
-        llvm::cast<llvm::FixedVectorType>(all->getType())->getNumElements() /
-            2);
-    llvm::SmallVector<int> half;
-    for (int64_t i = 0; i < pairs->getNumElements() / 2; ++i)
-      half.push_back(2 * i + k % quad / 2);
-    all = b.CreateShuffleVector(b.CreateBitCast(all, pairs), half);
-    all = b.CreateBitCast(
-        all, llvm::FixedVectorType::get(b.getInt8Ty(), 2 * half.size()));
-  } else if (!all) {
-    int64_t width = geometry(right).width(chunk);
-    auto *type =
-        llvm::FixedVectorType::get(memoryType(p.right), std::max(width, quad));
-    for (int64_t i = 0; i < p.terms; ++i) {
-      Value *row = llvm::Constant::getNullValue(type);
-      if (i < p.count(k))
-        row = atLeastFour(b, piece(right, k + i, chunk));
-      rows.push_back(row);
-    }
-    all = interleave(rows);
+  if (all && p.isWidened()) {
+    // In integers of 16 bits, the low or the high byte with its sign or zeros.
+    constexpr uint64_t bits = 8;
+    all = b.CreateBitCast(all, words(all, 2));
+    if (k % quad == 0)
+      all = b.CreateShl(all, bits);
+    return p.signedLhs ? b.CreateLShr(all, bits) : b.CreateAShr(all, bits);
   }
-  if (!widened)
+  if (all)
     return all;
-  auto *type = llvm::FixedVectorType::get(
-      b.getInt16Ty(),
-      llvm::cast<llvm::FixedVectorType>(all->getType())->getNumElements());
-  return b.CreateIntCast(all, type, /*isSigned=*/!p.signedLhs);
+  llvm::SmallVector<Value *> rows;
+  int64_t width = geometry(right).width(chunk);
+  auto *type =
+      llvm::FixedVectorType::get(memoryType(p.right), std::max(width, quad));
+  for (int64_t i = 0; i < p.terms; ++i) {
+    Value *row = llvm::Constant::getNullValue(type);
+    if (i < p.count(k))
+      row = atLeastFour(b, piece(right, p.term(k + i), chunk));
+    rows.push_back(row);
+  }
+  all = interleave(rows);
+  return p.isWidened()
+             ? b.CreateIntCast(all, words(all, 1), /*isSigned=*/!p.signedLhs)
+             : all;
 }
 
 /// `sum` and a row's products with some terms of each column.
@@ -445,7 +460,7 @@ void KernelEmitter::emitDot(tile::DotOp op, bool inPlace) {
       scopes.emplace_back();
     for (int64_t k = 0; k < depth; k += p.terms) {
       llvm::SmallVector<Value *> row;
-      inOrder = isFloat && staysInOrder();
+      inOrder = (isFloat || p.isWidened()) && staysInOrder();
       for (int64_t c = 0; c < chunks; ++c)
         row.push_back(rightTerms(p, k, c));
       inOrder = false;

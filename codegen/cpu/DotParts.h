@@ -13,6 +13,17 @@ std::optional<llvm::SmallVector<int64_t>>
 offsetsAlong(const graph::Sum &offset, unsigned axis, int64_t extent,
              mlir::MLIRContext *context);
 
+/// Which term of a row comes at a place where bytes are multiplied as integers
+/// of 16 bits: of four neighbours the first and the third, then the others.
+/// Shifts make these pairs of weights that are packed four of a column side by
+/// side. Where a term comes is the same function.
+inline int64_t widenedTerm(int64_t place, int64_t depth) {
+  constexpr int64_t quad = 4;
+  int64_t i = place % quad;
+  bool whole = place - i + quad <= depth;
+  return whole && (i == 1 || i == 2) ? place - i + (quad - 1 - i) : place;
+}
+
 /// The left side of a product, element by element.
 struct KernelEmitter::LeftSide {
   tile::LoadOp load; ///< Read in place, or
@@ -37,6 +48,10 @@ struct KernelEmitter::Product {
   /// In memory, where each term of the left side begins, if the rows of one
   /// are at fixed distances and not the terms of a row.
   Value *starts = nullptr;
+  bool isWidened() const { return right.isInteger(8) && terms == 2; }
+  int64_t term(int64_t place) const {
+    return isWidened() ? widenedTerm(place, depth) : place;
+  }
   int64_t count(int64_t k) const { return std::min(terms, depth - k); }
   int64_t bits() const { return 32 / terms; }
 };

@@ -380,6 +380,7 @@ private:
   Value *addTerms(const Product &p, Value *sum, Value *left, Value *right);
   std::optional<unsigned> axisInPlace(tile::LoadOp load);
   bool isWidened(mlir::Value left);
+  Value *widen(Value *bytes, bool isSigned, int64_t rest);
   void prepareLeft(mlir::Value tile, bool memoryMayChange);
   Value *toAccumulator(Value *value, mlir::Type from, mlir::Type to);
 

@@ -108,7 +108,8 @@ func.func @pairs(%a: !tile.buffer<i16>, %b: !tile.buffer<i16>, %c: !tile.buffer<
   return
 }
 
-// Packed bytes are multiplied by fours where there is VNNI, without a shuffle: the side without a sign is broadcast.
+// Packed bytes are multiplied by fours where there is VNNI, without a shuffle: the side without a sign is broadcast. Elsewhere two shifts make pairs of them,
+// without a shuffle either.
 // VNNI-LABEL: bytes:
 // VNNI: [[LOOP:.LBB0_[0-9]+]]:
 // VNNI-NOT: (%rsp)
@@ -121,7 +122,14 @@ func.func @pairs(%a: !tile.buffer<i16>, %b: !tile.buffer<i16>, %c: !tile.buffer<
 // CHECK-NOT: vpdpbusd
 // CHECK: vpmaddwd {{.*}}%zmm
 // V3-LABEL: bytes:
+// V3: [[LOOP:.LBB0_[0-9]+]]:
+// V3: vpsllw $8, %ymm
+// V3-NEXT: vpsraw $8, %ymm
+// V3-NOT: vp{{blend|ack|mov}}
 // V3: vpmaddwd {{.*}}%ymm
+// V3: vpsraw $8, %ymm
+// V3: vpmaddwd {{.*}}%ymm
+// V3: j{{[a-z]+}} [[LOOP]]
 func.func @bytes(%a: !tile.buffer<i8>, %b: !tile.buffer<i8>, %c: !tile.buffer<i32>) attributes {tile.kernel} {
   %zero = arith.constant 0 : index
   %k = arith.constant 768 : index
