@@ -305,6 +305,58 @@ void KernelEmitter::prefetchRow(const AccessOp &access, const PiecePlace &at,
   prefetchLines(at.base, b.CreateSelect(asks, lines, i64(0)));
 }
 
+/// A run of elements that are narrower than what the machine loads under a
+/// mask: a register where all of them are wanted, as mostly, else those from
+/// `guard.first` to `guard.end` one by one, and zeros.
+Value *KernelEmitter::loadNarrow(llvm::FixedVectorType *type, Value *address,
+                                 const LaneGuard &guard, llvm::MDNode *apart) {
+  llvm::Type *element = type->getElementType();
+  llvm::Align align(element->getPrimitiveSizeInBits() / 8);
+  auto newBlock = [&](llvm::StringRef name) {
+    return llvm::BasicBlock::Create(context, name, kernel);
+  };
+  llvm::BasicBlock *all = newBlock("all"), *some = newBlock("some"),
+                   *one = newBlock("one"), *read = newBlock("read"),
+                   *after = newBlock("loaded");
+  auto widened = [&](Value *place) {
+    return b.CreateSExt(place, b.getInt64Ty());
+  };
+  Value *first = guard.first ? widened(guard.first) : i64(0),
+        *end = guard.end ? widened(guard.end) : i64(type->getNumElements());
+  b.CreateCondBr(
+      b.CreateICmpEQ(b.CreateSub(end, first), i64(type->getNumElements())), all,
+      some);
+  b.SetInsertPoint(all);
+  Value *whole =
+      withScopes(b.CreateAlignedLoad(type, address, align), nullptr, apart);
+  b.CreateBr(after);
+
+  b.SetInsertPoint(some);
+  Value *slot = allocateScratch(type->getPrimitiveSizeInBits() / 8);
+  b.CreateAlignedStore(llvm::Constant::getNullValue(type), slot, align);
+  b.CreateCondBr(b.CreateICmpSLT(first, end), one, read);
+  b.SetInsertPoint(one);
+  llvm::PHINode *place = b.CreatePHI(b.getInt64Ty(), 2);
+  place->addIncoming(first, some);
+  b.CreateAlignedStore(
+      withScopes(b.CreateAlignedLoad(
+                     element, b.CreateGEP(element, address, place), align),
+                 nullptr, apart),
+      b.CreateGEP(element, slot, place), align);
+  Value *next = b.CreateAdd(place, i64(1));
+  place->addIncoming(next, one);
+  b.CreateCondBr(b.CreateICmpSLT(next, end), one, read);
+  b.SetInsertPoint(read);
+  Value *part = b.CreateAlignedLoad(type, slot, align);
+  b.CreateBr(after);
+
+  b.SetInsertPoint(after);
+  llvm::PHINode *result = b.CreatePHI(type, 2);
+  result->addIncoming(whole, all);
+  result->addIncoming(part, read);
+  return result;
+}
+
 Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
                                 int64_t innermost) {
   PiecePlace at =
@@ -364,6 +416,16 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
                         nullptr, apart)
                   : (Value *)zero;
     return fromMemory(concatenate(parts), element);
+  }
+  if (at.stride == 1 && at.valid == at.width &&
+      (at.guard.first || at.guard.end)) {
+    Value *address = at.base;
+    if (at.guard.scalar)
+      address =
+          b.CreateSelect(at.guard.scalar, address, zeros(at.width * bytes));
+    return fromMemory(loadNarrow(llvm::cast<llvm::FixedVectorType>(type),
+                                 address, at.guard, apart),
+                      element);
   }
 
   // Elements apart.
@@ -488,7 +550,7 @@ bool KernelEmitter::isStreamed(tile::StoreOp op, Value *value) {
              : mlir::Attribute();
   return when && !(isCached && llvm::isa<mlir::AffineMapAttr>(when)) &&
          value->getType()->getPrimitiveSizeInBits() ==
-             uint64_t(lanes) * b.getFloatTy()->getPrimitiveSizeInBits();
+             vectorLanes(isa) * b.getFloatTy()->getPrimitiveSizeInBits();
 }
 
 /// Such a store needs an address that is a multiple of its size, which buffers

@@ -8,10 +8,49 @@ using namespace charonia;
 using namespace charonia::cpu;
 using tile::isTile;
 
+/// Lanes of a chunk: of elements of 32 bits as many as a vector has. Where a
+/// kernel does nothing but compute bytes from bytes that lie side by side, as
+/// many of them, if whole chunks make up its tiles.
+static int64_t lanesFor(mlir::func::FuncOp function, CpuIsa isa) {
+  int64_t usual = vectorLanes(isa), ofBytes = usual * sizeof(float);
+  auto isOfBytes = [&](mlir::Value value) {
+    auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
+    if (!type)
+      return true;
+    int64_t inner = type.getRank() == 0 ? 1 : type.getShape().back();
+    mlir::Type element = type.getElementType();
+    return element.isIntOrFloat() && element.getIntOrFloatBitWidth() <= 8 &&
+           (inner % ofBytes == 0 || inner <= usual);
+  };
+  auto isSideBySide = [](const tile::AccessOp &access) {
+    int64_t axes = access.tile.getRank();
+    std::optional<int64_t> stride =
+        axes == 0 ? 0 : tile::analyzeAxis(access, axes - 1).stride;
+    return stride == 0 || stride == 1;
+  };
+  bool all = true;
+  function.walk([&](mlir::Operation *op) {
+    if (llvm::none_of(op->getOperands(), isTile) &&
+        llvm::none_of(op->getResults(), isTile))
+      return;
+    all &= llvm::all_of(op->getOperands(), isOfBytes) &&
+           llvm::all_of(op->getResults(), isOfBytes);
+    if (auto load = llvm::dyn_cast<tile::LoadOp>(op))
+      all &= isSideBySide(tile::AccessOp::get(load));
+    else if (auto store = llvm::dyn_cast<tile::StoreOp>(op))
+      all &= isSideBySide(tile::AccessOp::get(store));
+    else
+      all &= mlir::OpTrait::hasElementwiseMappableTraits(op) ||
+             llvm::isa<mlir::arith::ConstantOp>(op);
+  });
+  return all ? ofBytes : usual;
+}
+
 KernelEmitter::KernelEmitter(mlir::func::FuncOp function, CpuIsa isa,
                              llvm::Module &module, llvm::TargetMachine &machine)
-    : function(function), isa(isa), lanes(vectorLanes(isa)), module(module),
-      machine(machine), context(module.getContext()), b(context) {}
+    : function(function), isa(isa), lanes(lanesFor(function, isa)),
+      module(module), machine(machine), context(module.getContext()),
+      b(context) {}
 
 //===----------------------------------------------------------------------===//
 // Types and small helpers

@@ -1,8 +1,9 @@
 // Writes one tile kernel as LLVM IR on vectors.
 //
 // A tile becomes pieces: its leading axes are enumerated (rows), its innermost
-// axis is cut into chunks of the ISA's lanes; a chunk's width is a power of
-// two, and the lanes of the last chunk past the extent hold anything. Pieces
+// axis is cut into chunks of the ISA's lanes (of 32 bits; four times as many
+// where a kernel has nothing but bytes); a chunk's width is a power of two, and
+// the lanes of the last chunk past the extent hold anything. Pieces
 // are written on demand, once per scope, from what has effects (stores, loops):
 // so chains of elementwise operators run through registers piece by piece,
 // whatever the tile's size, and only what a loop carries or captures lives as a
@@ -316,6 +317,8 @@ private:
                         int64_t zeroBytes);
   static bool hasScalarSymbols(tile::LoadOp op);
   Value *loadScalar(tile::LoadOp op, Value *address);
+  Value *loadNarrow(llvm::FixedVectorType *type, Value *address,
+                    const LaneGuard &guard, llvm::MDNode *apart);
   void storePiece(tile::StoreOp op, int64_t row, int64_t chunk, Value *value,
                   int64_t innermost = -1);
   void storeLanes(Value *value, Value *address, llvm::Align align, Value *mask,
