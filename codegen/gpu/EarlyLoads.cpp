@@ -73,6 +73,24 @@ bool writesMemory(Operation *op) {
       .wasInterrupted();
 }
 
+/// Where `op` is wanted first, if that is behind `start` and no memory is
+/// written on the way; null otherwise.
+Operation *firstUserBehind(Operation *op, Operation *start) {
+  Operation *first = nullptr;
+  for (Operation *user : op->getUsers()) {
+    Operation *own = op->getBlock()->findAncestorOpInBlock(*user);
+    if (!own || !start->isBeforeInBlock(own))
+      return nullptr;
+    if (!first || own->isBeforeInBlock(first))
+      first = own;
+  }
+  for (Operation *between = op; first && between != first;
+       between = between->getNextNode())
+    if (writesMemory(between))
+      return nullptr;
+  return first;
+}
+
 /// What is loaded twice, by two walks along a row that one tile holds, is kept
 /// where it takes few registers.
 void loadOnce(Block &body) {
@@ -130,6 +148,29 @@ void loadAheadOfSums(Block &body) {
 }
 
 } // namespace
+
+void charonia::gpu::sinkBehindProducts(func::FuncOp function) {
+  Block &body = function.getBody().front();
+  auto multiplies = [](Operation &op) {
+    return op.walk([](tile::DotOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  };
+  auto start = llvm::find_if(body, multiplies);
+  if (start == body.end())
+    return;
+  SmallVector<Operation *> before = llvm::map_to_vector(
+      llvm::make_range(body.begin(), start), [](Operation &op) { return &op; });
+  // Backwards, so that what a tile is made of follows it.
+  for (Operation *op : llvm::reverse(before)) {
+    bool isTile = op->getNumResults() == 1 &&
+                  isa<RankedTensorType>(op->getResult(0).getType());
+    if (!isTile || op->getNumRegions() ||
+        !(isMemoryEffectFree(op) || isa<tile::LoadOp>(op)))
+      continue;
+    if (Operation *user = firstUserBehind(op, &*start))
+      op->moveBefore(user);
+  }
+}
 
 void charonia::gpu::issueLoadsEarly(func::FuncOp function) {
   bool hasProducts = function

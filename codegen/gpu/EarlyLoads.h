@@ -22,6 +22,12 @@ bool collectSlice(mlir::Operation *op, mlir::Operation *start,
                   llvm::function_ref<bool(mlir::Operation *)> canMove,
                   llvm::SetVector<mlir::Operation *> &slice);
 
+/// On a function without layouts. Moves tiles that are wanted behind its first
+/// products alone to where they are: which operand of a sum was written first
+/// says nothing of when it is to be loaded, and what is made of it would be
+/// waited for and held in front of all products.
+void sinkBehindProducts(mlir::func::FuncOp function);
+
 /// On a function with layouts, before pipelining. Moves loads that do not
 /// depend on the loop, as long as the registers of a thread hold them beside
 /// the accumulators.

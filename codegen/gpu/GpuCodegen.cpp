@@ -146,6 +146,7 @@ FailureOr<int64_t> layOut(func::FuncOp function, unsigned warps,
     widenFloat8Dots(function, [](tile::DotOp) { return true; });
   // What multiplies them converts them, too.
   expandFloat8(function, /*hardware=*/multipliesFloat8);
+  sinkBehindProducts(function);
   branchAroundBounds(function);
   alignRows(function);
   if (failed(assignLayouts(function, warps, target)))

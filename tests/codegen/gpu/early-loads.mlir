@@ -27,6 +27,34 @@ func.func @bias(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %b: !tile.buffer<f
   return
 }
 
+// What is added to the products and is too much to be held beside them is loaded behind them, though it was written in front, as the left side of the sum.
+// CHECK-LABEL: .entry residual(
+// CHECK-NOT:   ld.global
+// CHECK:       cp.async
+// CHECK-NOT:   ld.global
+// CHECK:       mma.sync
+// CHECK:       ld.global.v4.b32
+// CHECK:       st.global
+func.func @residual(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %b: !tile.buffer<f32>, %C: !tile.buffer<f32>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (1)>, tile.warps = 4 : i64} {
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %two = arith.constant dense<2.0> : tensor<128x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %x = tile.load %b[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (128, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f32>) -> tensor<128x64xf32>
+  %twice = arith.mulf %x, %two : tensor<128x64xf32>
+  %d = scf.for %k = %c0 to %c8 step %c1 iter_args(%acc = %zero) -> tensor<128x64xf32> {
+    %a = tile.load %A[%k] {map = affine_map<(d0, d1)[s0] -> (d0, d1 + s0 * 32)>, shape = affine_map<()[s0] -> (128, 256)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<128x32xf16>
+    %w = tile.load %B[%k] {map = affine_map<(d0, d1)[s0] -> (d0 + s0 * 32, d1)>, shape = affine_map<()[s0] -> (256, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<32x64xf16>
+    %p = tile.dot %a, %w, %acc : tensor<128x32xf16>, tensor<32x64xf16> -> tensor<128x64xf32>
+    scf.yield %p : tensor<128x64xf32>
+  }
+  %r = arith.addf %twice, %d : tensor<128x64xf32>
+  tile.store %r, %C[] {map = affine_map<(d0, d1) -> (d0, d1)>, shape = affine_map<() -> (128, 64)>, rank = 2 : i64, checks = array<i64>} : tensor<128x64xf32>, !tile.buffer<f32>
+  return
+}
+
 // Without products: what scales and shifts the rows is on its way before the
 // threads meet, and what two walks read is loaded once.
 // CHECK-LABEL: .entry normalize(
