@@ -176,9 +176,8 @@ bool FusionPlan::tryAbsorbSibling(Group &group, GraphOpInterface op) {
   return done;
 }
 
-/// What gives one operand's elements in a longer type, to reductions alone:
-/// each computes it from what is shorter to store and to read.
-bool FusionPlan::belongsToReaders(GraphOpInterface op) const {
+/// Whether an operator gives its operand's elements in a longer type.
+static bool isLonger(GraphOpInterface op) {
   if (op.getRole() != OpRole::Pointwise || op->getNumOperands() != 1 ||
       op.isExpensive())
     return false;
@@ -186,12 +185,18 @@ bool FusionPlan::belongsToReaders(GraphOpInterface op) const {
     Type type = getElementTypeOrSelf(value);
     return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
   };
+  return bits(op->getResult(0)) > bits(op->getOperand(0));
+}
+
+/// Whether what is longer than its operand is read by reductions alone: each
+/// computes it from what is shorter to store and to read.
+bool FusionPlan::belongsToReaders(GraphOpInterface op) const {
+  if (!isLonger(op))
+    return false;
   Readers readers = readersOf(op);
-  return bits(op->getResult(0)) > bits(op->getOperand(0)) && !readers.empty() &&
-         llvm::all_of(readers, [&](OpOperand *use) {
-           return groupOf(use->getOwner()) &&
-                  isRowRole(roleOf(use->getOwner()));
-         });
+  return !readers.empty() && llvm::all_of(readers, [&](OpOperand *use) {
+    return groupOf(use->getOwner()) && isRowRole(roleOf(use->getOwner()));
+  });
 }
 
 void FusionPlan::growForward(GraphOpInterface root) {
@@ -337,6 +342,31 @@ bool FusionPlan::tryInline(Group &producer, ArrayRef<OpOperand *> readers) {
   groups.erase(op);
   producer.ops.clear();
   return true;
+}
+
+/// What is longer than its operand, at the end of a kernel that has both, is
+/// for its readers to compute, where all can: less is stored and read.
+void FusionPlan::sinkLonger() {
+  for (Operation &op : block.without_terminator()) {
+    Group *group = groupOf(&op);
+    if (!group || !isLonger(cast<GraphOpInterface>(op)))
+      continue;
+    Operation *shorter = op.getOperand(0).getDefiningOp();
+    Readers readers = readersOf(&op);
+    if (!shorter || groupOf(shorter) != group || readers.empty() ||
+        llvm::any_of(readers, [&](OpOperand *use) {
+          return groupOf(use->getOwner()) == group;
+        }))
+      continue;
+    llvm::erase(group->ops, &op);
+    makeGroup(&op);
+    Group &own = *storage.back();
+    if (tryInline(own, readers.getArrayRef()))
+      continue;
+    own.ops.clear();
+    groups[&op] = group;
+    group->ops.push_back(&op);
+  }
 }
 
 /// Places `use`'s value, and what inlined views make it of, in the space.

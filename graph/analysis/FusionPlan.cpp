@@ -60,6 +60,7 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
   growAll([](OpRole role) { return !isRowRole(role); });
   joinReaders();
   joinSums();
+  sinkLonger();
   sinkViews();
   splitUnrelated();
 }

@@ -192,6 +192,7 @@ private:
   static constexpr const char *kTooOften =
       "each program instance would compute it again";
 
+  void sinkLonger();
   void sinkViews();
   void splitUnrelated();
   bool orderResults(Group &group) const;

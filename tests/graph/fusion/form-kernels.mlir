@@ -513,6 +513,23 @@ func.func @longer_for_a_sum(%x: tensor<64x64xf16>) -> (tensor<32xf32>, tensor<64
 
 // -----
 
+// For an operator behind a norm, too: its kernel reads what the product's stores anyway.
+// CHECK-LABEL: func.func @longer_for_others
+// CHECK:         %[[M:.*]]:2 = graph.kernel "matmul_abs"{{.*}} -> (tensor<64x32xf16>, tensor<64x32xf16>)
+// CHECK:         graph.kernel "reduce_{{.*}}"(%[[M]]#{{[01]}}, %[[M]]#{{[01]}})
+// CHECK:           graph.div
+func.func @longer_for_others(%x: tensor<64x16xf16>, %w: tensor<16x32xf16>) -> tensor<64x32xf32> {
+  %0 = graph.matmul %x, %w : (tensor<64x16xf16>, tensor<16x32xf16>) -> tensor<64x32xf16>
+  %1 = graph.abs %0 : (tensor<64x32xf16>) -> tensor<64x32xf16>
+  %2 = graph.cast %1 {to = f32} : (tensor<64x32xf16>) -> tensor<64x32xf32>
+  %3 = graph.cast %0 {to = f32} : (tensor<64x32xf16>) -> tensor<64x32xf32>
+  %4 = graph.reduce sum %2 {axes = array<i64: 1>, keepdims} : (tensor<64x32xf32>) -> tensor<64x1xf32>
+  %5 = graph.div %3, %4 : (tensor<64x32xf32>, tensor<64x1xf32>) -> tensor<64x32xf32>
+  return %5 : tensor<64x32xf32>
+}
+
+// -----
+
 // What was decided is noted, once for what is alike: kernel, reader (none: its own),
 // values, bytes, and why it stays apart.
 // CHECK-LABEL: func.func @notes
