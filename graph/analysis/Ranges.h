@@ -24,6 +24,10 @@ public:
   bool isOutside(mlir::OpOperand &use) {
     return isOutside(rangeOf(use), limitOf(use.getOwner()));
   }
+  /// What all numbers are known to lie between; nothing for an activation.
+  std::optional<RealRange> boundsOf(mlir::Value value) {
+    return rangeOf(value);
+  }
   /// Whether all numbers are known to be this small; those of an activation are
   /// not.
   bool isBelow(mlir::Value value, double size) {

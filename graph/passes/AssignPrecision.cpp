@@ -65,6 +65,7 @@ private:
             return wantsFullRange(operand);
           }))
         ranges->setLimit(op, std::ldexp(1.0, digits - 5));
+    findGuards(block);
     for (Value argument : block.getArguments())
       if (isWide(argument)) {
         bool full = fullRange.contains(argument);
@@ -217,6 +218,112 @@ private:
     });
   }
 
+  /// Finds what tiny numbers keep from being 0, as x² + 1e-12 and max(|x|,
+  /// 1e-12): the small type has no such numbers, or ones of few digits, and
+  /// nothing can be divided by the 0 that it has instead. What such a value is
+  /// where activations are 0 says whether an operator that reads it gives
+  /// another one: a root of x² + 1e-12 is 1e-6 there, of x² + 1e-5 it is no
+  /// tiny number, and a quotient by it is 0.
+  void findGuards(Block &block) {
+    for (auto op : block.getOps<GraphOpInterface>()) {
+      if ((!isOnTheWay(op) && op.getRole() != OpRole::Indexing) ||
+          !isWide(op->getResult(0)) || weightsOnly(op->getResult(0)))
+        continue;
+      bool readsTiny = false;
+      SmallVector<RealRange> atZero;
+      for (Value operand : op->getOperands()) {
+        RealRange range = rangeAtZero(operand);
+        readsTiny |= isTiny(range);
+        atZero.push_back(range);
+      }
+      if (!readsTiny)
+        continue;
+      if (std::optional<RealRange> range = op.getRange(atZero);
+          range && isTiny(*range))
+        guards[op->getResult(0)] = *range;
+    }
+    findWhatLeadsToGuards(block);
+  }
+
+  /// A square that is lost ahead of its sum with 1e-12 were as bad. Not so what
+  /// others read too: the model would be stored in f32.
+  void findWhatLeadsToGuards(Block &block) {
+    for (Operation &op : llvm::reverse(block)) {
+      auto producer = dyn_cast<GraphOpInterface>(op);
+      if (!producer || !isOnTheWay(producer) || op.use_empty())
+        continue;
+      Value result = op.getResult(0);
+      auto allReaders = [&](function_ref<bool(GraphOpInterface)> accepts) {
+        return llvm::all_of(op.getUsers(), [&](Operation *user) {
+          auto reader = dyn_cast<GraphOpInterface>(user);
+          return reader && isOnTheWay(reader) && accepts(reader);
+        });
+      };
+      if (allReaders([&](GraphOpInterface reader) {
+            Value read = reader->getResult(0);
+            return guards.contains(read) || guarded.contains(read);
+          }))
+        guarded.insert(result);
+      if (allReaders([&](GraphOpInterface reader) {
+            return reader.mayCancel() ||
+                   (reader.getRole() == OpRole::View &&
+                    summed.contains(reader->getResult(0)));
+          }))
+        summed.insert(result);
+    }
+    // From the first one on that may lose something: those ahead of it are as
+    // exact as what they read, and longer where a kernel stores them.
+    for (auto op : block.getOps<GraphOpInterface>())
+      if (!mayVanish(op) &&
+          llvm::none_of(op->getOperands(), [&](Value operand) {
+            return guarded.contains(operand);
+          }))
+        for (Value result : op->getResults())
+          guarded.erase(result);
+  }
+
+  /// Whether an operator may give tiny numbers for others, as a product and an
+  /// exponential do, and a sum does not.
+  bool mayVanish(GraphOpInterface op) {
+    return op.getRole() == OpRole::Pointwise && !op.mayCancel() &&
+           (op.isExpensive() ||
+            llvm::count_if(op->getOperands(), [&](Value operand) {
+              return isWide(operand) && !weightsOnly(operand);
+            }) > 1);
+  }
+
+  /// Numbers that the small type rounds to 0, or to few digits, not 0 alone.
+  bool isTiny(RealRange range) {
+    double smallest = smallestNormal();
+    return range.low > -smallest && range.high < smallest &&
+           (range.low < 0 || range.high > 0);
+  }
+  /// The same of constants and weights, of one sign: those of both signs bound
+  /// nothing, they are biases that were not trained.
+  bool isTinyConstant(Value value) {
+    if (!isWide(value) || !weightsOnly(value))
+      return false;
+    std::optional<RealRange> range = ranges->boundsOf(value);
+    return range && isTiny(*range) && (range->low > 0 || range->high < 0);
+  }
+  /// Whether the result may be as small as a constant, and matters where it is:
+  /// a sum with 1 or with an activation has no place for its digits.
+  bool makesTiny(GraphOpInterface op) {
+    return op.getRole() == OpRole::Pointwise &&
+           !summed.contains(op->getResult(0)) &&
+           llvm::any_of(op->getOperands(),
+                        [&](Value operand) { return isTinyConstant(operand); });
+  }
+  /// The numbers of a value where activations are 0.
+  RealRange rangeAtZero(Value value) {
+    if (auto it = guards.find(value); it != guards.end())
+      return it->second;
+    if (isTinyConstant(value))
+      return *ranges->boundsOf(value);
+    double number = splatOf(value).value_or(0);
+    return {number, number};
+  }
+
   /// A mask made of an input: its other readers take it as they take any input,
   /// so that the rest of the model is no wider for it.
   void addMask(Value value) {
@@ -294,7 +401,8 @@ private:
     // The last one is an activation.
     if (partialSums.contains(op))
       return Kind::Narrow;
-    if (readsOutside(op))
+    if (readsOutside(op) || makesTiny(op) ||
+        guards.contains(op->getResult(0)) || guarded.contains(op->getResult(0)))
       return narrow || wide || !index ? Kind::Wide : Kind::Index;
     switch (op.getRole()) {
     case OpRole::View:
@@ -356,13 +464,15 @@ private:
            });
   }
 
-  /// Whether a pointwise operator of activations reads a statistic, as a norm
-  /// that is 1e-12 at least: rounded, it may be a divisor of 0, or infinite.
+  /// Whether a pointwise operator of activations reads a statistic or a guard,
+  /// as a norm that is 1e-12 at least: rounded, it may be a divisor of 0, or
+  /// infinite.
   bool readsWide(GraphOpInterface op) {
     return op.getRole() == OpRole::Pointwise &&
            llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
              return kinds.contains(operand.get()) &&
-                    kindOf(operand) == Kind::Wide;
+                    (kindOf(operand) == Kind::Wide ||
+                     guards.contains(operand.get()));
            });
   }
 
@@ -440,6 +550,16 @@ private:
         .convertToDouble();
   }
 
+  /// Below it numbers have fewer digits, and then none; 0 where the type has as
+  /// small ones as f32.
+  double smallestNormal() {
+    const llvm::fltSemantics &semantics = target.getFloatSemantics();
+    if (APFloat::semanticsMinExponent(semantics) <=
+        APFloat::semanticsMinExponent(APFloat::IEEEsingle()))
+      return 0;
+    return APFloat::getSmallestNormalized(semantics).convertToDouble();
+  }
+
   /// Rounded, finite values clamped to the finite range.
   ElementsAttr convertConstant(ElementsAttr attribute) {
     auto dense = dyn_cast<DenseFPElementsAttr>(attribute);
@@ -468,6 +588,12 @@ private:
   /// Sums of parts of one product, and what moves parts of it to these.
   llvm::DenseSet<Operation *> partialSums;
   llvm::DenseSet<Value> parts;
+  /// What tiny numbers keep from being 0, and its numbers where activations are
+  /// 0; values that lead to these alone.
+  llvm::DenseMap<Value, RealRange> guards;
+  llvm::DenseSet<Value> guarded;
+  /// Values that only sums read, and differences.
+  llvm::DenseSet<Value> summed;
   llvm::DenseMap<Value, Kind> kinds;
   llvm::DenseMap<Value, Value> narrow, wide;
 };

@@ -376,3 +376,52 @@ def test_statistics_near_zero(tmp_path, body, precision, tolerance):
         wide -= wide.mean(1, keepdims=True)
     norm = np.linalg.norm(wide, axis=1, keepdims=True) / (np.sqrt(64) if body == "deviation" else 1)
     np.testing.assert_allclose(got, wide / np.maximum(norm, 1e-6), atol=tolerance)
+
+
+# What a tiny constant keeps from being 0, and how models write it: the constant in front, among two, chosen by a sign,
+# behind what leads to it alone, moved on the way.
+POSITIVE = node("Less", "x zero", "negative")
+GUARDED_SQUARE = [node("Mul", "x x", "xx"), node("Add", "xx least", "w")]
+GUARDS = {
+    "largest": [node("Abs", "x", "n"), node("Max", "n least", "m"), node("Div", "x m", "y")],
+    "sum": [node("Abs", "x", "n"), node("Add", "least n", "m"), node("Div", "x m", "y")],
+    "clip": [node("Abs", "x", "n"), node("Clip", "n least two", "m"), node("Div", "x m", "y")],
+    "root": [*GUARDED_SQUARE, node("Sqrt", "w", "s"), node("Div", "x s", "y")],
+    "factor": [*GUARDED_SQUARE, node("Pow", "w minus", "f"), node("Mul", "x f", "y")],
+    "reciprocal": [*GUARDED_SQUARE, node("Sqrt", "w", "s"), node("Reciprocal", "s", "f"), node("Mul", "x f", "y")],
+    "norm of one": [node("ReduceL2", "x last", "n", keepdims=1), node("Max", "n least", "m"), node("Div", "x m", "y")],
+    "logarithm": [node("Abs", "x", "n"), node("Add", "n least", "m"), node("Log", "m", "y")],
+    "sign": [
+        POSITIVE, node("Where", "negative less least", "e"), node("Add", "x e", "m"), node("Div", "x m", "y"),
+    ],
+    "chosen": [
+        node("Abs", "x", "n"), node("Less", "n epsilon", "e"), node("Where", "e least x", "m"), node("Div", "x m", "y"),
+    ],
+    "among two": [
+        node("Abs", "x", "n"), node("Add", "n least", "v"), node("Add", "v n", "m"), node("Div", "n m", "y"),
+    ],
+    "moved": [
+        node("Abs", "x", "n"), node("Max", "n least", "m"), node("Transpose", "m", "t", perm=[1, 0]),
+        node("Concat", "t t", "u", axis=0), node("Gather", "u places", "v", axis=0), node("Transpose", "v", "w", perm=[1, 0]),
+        node("Div", "x w", "y"),
+    ],
+    "a vector": [node("Abs", "x", "n"), node("Add", "n leasts", "m"), node("Div", "x m", "y")],
+    "halved": [node("Abs", "x", "n"), node("Max", "n least", "m"), node("Mul", "m p", "h"), node("Div", "x h", "y")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("precision, tolerance", [("fp16", 2e-3), ("bf16", 2e-2)])
+@pytest.mark.parametrize("body", GUARDS)
+def test_guards_against_zero(tmp_path, body, precision, tolerance):
+    """What is 1e-12 at least is no 0 in 16 bits, whatever of it is a kernel's result."""
+    x = np.array([[0], [1], [-0.5], [0], [1.5], [2.0**-12], [-(2.0**-13)]], np.float32)
+    more = {
+        "least": np.float32(1e-12), "less": np.float32(-1e-12), "places": np.array([1]),
+        "leasts": np.array([1e-12], np.float32),
+    }  # fmt: skip
+    path = model(tmp_path / "m.onnx", GUARDS[body], {"x": list(x.shape)}, more=more)
+    (want,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    assert np.isfinite(want).all()
+    harness.compile_model(path, tmp_path / "m.engine", precision=precision)
+    (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)

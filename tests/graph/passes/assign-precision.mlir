@@ -345,3 +345,87 @@ func.func @statistics(%x: tensor<4x8xf32>) -> tensor<4x4xf32> {
   %y = graph.matmul %n, %w : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
+
+// -----
+
+// What 1e-12 keeps from being 0 is no divisor of 0 either: it stays as it is
+// until it is one, and so does the square that leads to it alone.
+// CHECK-LABEL: func.func @guards(
+// CHECK-DAG:     %[[E:.*]] = graph.constant dense<9.99999996E-13> : tensor<f32>
+// CHECK:         %[[P:.*]] = graph.matmul {{.*}} -> tensor<4x4xf16>
+// CHECK:         %[[W:.*]] = graph.cast %[[P]] {to = f32}
+// CHECK:         %[[Q:.*]] = graph.mul %[[W]], %[[W]] : {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[A:.*]] = graph.add %[[Q]], %[[E]] : {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[R:.*]] = graph.sqrt %[[A]] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// CHECK:         %[[Y:.*]] = graph.div %[[W]], %[[R]] : {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[H:.*]] = graph.cast %[[Y]] {to = f16}
+// CHECK:         graph.tanh %[[H]] : (tensor<4x4xf16>) -> tensor<4x4xf16>
+// BF16-LABEL: func.func @guards(
+// BF16:         graph.mul {{.*}} -> tensor<4x4xbf16>
+func.func @guards(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %least = graph.constant dense<1.0e-12> : tensor<f32>
+  %p = graph.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %q = graph.mul %p, %p : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %a = graph.add %q, %least : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %r = graph.sqrt %a : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = graph.div %p, %r : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %t = graph.tanh %y : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %t : tensor<4x4xf32>
+}
+
+// -----
+
+// One that is added to an activation is one of the sum, that of a root of x² +
+// 1e-5 is not tiny, and a factor is none at all: of 0 it makes 0. What it makes of
+// others stays as small as it is for all but sums.
+// CHECK-LABEL: func.func @guards_of_activations(
+// CHECK:         %[[LEAST:.*]] = graph.select {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[S:.*]] = graph.add %{{.*}}, %[[LEAST]] : {{.*}} -> tensor<4x4xf32>
+// CHECK-NOT:     graph.cast %[[S]]
+// CHECK:         graph.div %{{.*}}, %[[S]] : {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[R:.*]] = graph.sqrt {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[RX:.*]] = graph.add %[[R]], %{{.*}} -> tensor<4x4xf32>
+// CHECK:         graph.cast %[[RX]] {to = f16}
+// CHECK:         %[[F:.*]] = graph.mul {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[FH:.*]] = graph.cast %[[F]] {to = f16}
+// CHECK:         graph.add %[[FH]], %{{.*}} -> tensor<4x4xf16>
+// CHECK:         %[[G:.*]] = graph.mul {{.*}} -> tensor<4x4xf32>
+// CHECK-NEXT:    graph.sqrt %[[G]] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+func.func @guards_of_activations(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %more = graph.constant dense<1.0e-8> : tensor<f32>
+  %less = graph.constant dense<-1.0e-8> : tensor<f32>
+  %small = graph.constant dense<1.0e-5> : tensor<f32>
+  %p = graph.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %c = graph.compare lt %p, %zero : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xi1>
+  %e = graph.select %c, %less, %more : (tensor<4x4xi1>, tensor<f32>, tensor<f32>) -> tensor<4x4xf32>
+  %s = graph.add %p, %e : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = graph.div %p, %s : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %t = graph.tanh %y : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %q = graph.mul %p, %p : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %a = graph.add %q, %small : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %r = graph.sqrt %a : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %rx = graph.add %r, %p : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %ry = graph.tanh %rx : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %f = graph.mul %p, %small : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %fx = graph.add %f, %p : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %fy = graph.tanh %fx : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g = graph.mul %fy, %small : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %gy = graph.sqrt %g : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %t, %ry, %fy, %gy : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// Numbers of both signs bound nothing: they are a bias that was not trained.
+// CHECK-LABEL: func.func @small_biases(
+// CHECK:         graph.add {{.*}} -> tensor<4x2xf16>
+// CHECK:         graph.tanh {{.*}} -> tensor<4x2xf16>
+func.func @small_biases(%x: tensor<4x8xf32>) -> tensor<4x2xf32> {
+  %w = graph.weight "w" : tensor<8x2xf32>
+  %b = graph.constant dense<[1.0e-6, -1.0e-6]> : tensor<2xf32>
+  %p = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+  %a = graph.add %p, %b : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  %t = graph.tanh %a : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %t : tensor<4x2xf32>
+}
