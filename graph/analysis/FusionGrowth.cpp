@@ -176,27 +176,37 @@ bool FusionPlan::tryAbsorbSibling(Group &group, GraphOpInterface op) {
   return done;
 }
 
-/// Whether an operator gives its operand's elements in a longer type.
+/// Whether an operator computes each element of one operand's element, at once.
+static bool isOfOne(GraphOpInterface op) {
+  return op.getRole() == OpRole::Pointwise && op->getNumOperands() > 0 &&
+         llvm::all_equal(op->getOperands()) && !op.isExpensive();
+}
+
+/// Whether such an operator gives its operand's elements in a longer type.
 static bool isLonger(GraphOpInterface op) {
-  if (op.getRole() != OpRole::Pointwise || op->getNumOperands() != 1 ||
-      op.isExpensive())
-    return false;
-  auto bits = [](Value value) {
+  auto bits = [](Value value) -> unsigned {
     Type type = getElementTypeOrSelf(value);
     return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
   };
-  return bits(op->getResult(0)) > bits(op->getOperand(0));
+  return isOfOne(op) && bits(op->getResult(0)) > bits(op->getOperand(0));
 }
 
-/// Whether what is longer than its operand is read by reductions alone: each
-/// computes it from what is shorter to store and to read.
+/// Whether reductions alone read a result that is longer than its operand, or
+/// is stored beside it, as the squares of a norm that divides what they are of:
+/// each computes it from what is shorter, or there anyway.
 bool FusionPlan::belongsToReaders(GraphOpInterface op) const {
-  if (!isLonger(op))
+  if (!isOfOne(op))
     return false;
+  bool isStoredBeside =
+      llvm::any_of(op->getOperand(0).getUsers(), [&](Operation *user) {
+        return user != op && groupOf(user);
+      });
   Readers readers = readersOf(op);
-  return !readers.empty() && llvm::all_of(readers, [&](OpOperand *use) {
-    return groupOf(use->getOwner()) && isRowRole(roleOf(use->getOwner()));
-  });
+  return (isLonger(op) || isStoredBeside) && !readers.empty() &&
+         llvm::all_of(readers, [&](OpOperand *use) {
+           return groupOf(use->getOwner()) &&
+                  isRowRole(roleOf(use->getOwner()));
+         });
 }
 
 void FusionPlan::growForward(GraphOpInterface root) {

@@ -274,7 +274,7 @@ private:
     // From the first one on that may lose something: those ahead of it are as
     // exact as what they read, and longer where a kernel stores them.
     for (auto op : block.getOps<GraphOpInterface>())
-      if (!mayVanish(op) &&
+      if (!changesScale(op) &&
           llvm::none_of(op->getOperands(), [&](Value operand) {
             return guarded.contains(operand);
           }))
@@ -282,14 +282,25 @@ private:
           guarded.erase(result);
   }
 
-  /// Whether an operator may give tiny numbers for others, as a product and an
-  /// exponential do, and a sum does not.
-  bool mayVanish(GraphOpInterface op) {
+  /// Whether an operator may give numbers far smaller or larger than those that
+  /// it reads, as a product and an exponential do, and a sum does not.
+  bool changesScale(GraphOpInterface op) {
     return op.getRole() == OpRole::Pointwise && !op.mayCancel() &&
            (op.isExpensive() ||
             llvm::count_if(op->getOperands(), [&](Value operand) {
               return isWide(operand) && !weightsOnly(operand);
             }) > 1);
+  }
+
+  /// Squares of a norm and the like, which only reductions read: these are f32,
+  /// and what they are made of may leave the range of the small type where a
+  /// kernel stores it.
+  bool feedsReductions(GraphOpInterface op) {
+    return changesScale(op) && !op->use_empty() &&
+           llvm::all_of(op->getUsers(), [](Operation *user) {
+             auto reader = dyn_cast<GraphOpInterface>(user);
+             return reader && reader.getRole() == OpRole::Reduction;
+           });
   }
 
   /// Numbers that the small type rounds to 0, or to few digits, not 0 alone.
@@ -401,7 +412,7 @@ private:
     // The last one is an activation.
     if (partialSums.contains(op))
       return Kind::Narrow;
-    if (readsOutside(op) || makesTiny(op) ||
+    if (readsOutside(op) || makesTiny(op) || feedsReductions(op) ||
         guards.contains(op->getResult(0)) || guarded.contains(op->getResult(0)))
       return narrow || wide || !index ? Kind::Wide : Kind::Index;
     switch (op.getRole()) {

@@ -425,3 +425,28 @@ def test_guards_against_zero(tmp_path, body, precision, tolerance):
     harness.compile_model(path, tmp_path / "m.engine", precision=precision)
     (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+NORM = [node("MatMul", "x w", "h"), node("Mul", "h h", "hh"), node("ReduceSum", "hh last", "ss", keepdims=1)]
+NORMS = {
+    "divided": [*NORM, node("Sqrt", "ss", "n"), node("Div", "h n", "y")],
+    "guarded": [*NORM, node("Sqrt", "ss", "n"), node("Max", "n least", "m"), node("Div", "h m", "y")],
+    "alone": [*NORM, node("Sqrt", "ss", "n"), node("Div", "n x", "y")],
+    "power": [
+        node("MatMul", "x w", "h"), node("Pow", "h two", "hh"), node("ReduceMean", "hh last", "ss", keepdims=1),
+        node("Sqrt", "ss", "n"), node("Div", "h n", "y"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 300.0, 5000.0])
+@pytest.mark.parametrize("body", NORMS)
+def test_squares_behind_a_product(tmp_path, body, scale):
+    """Squares that only a sum reads leave the range of 16 bits where what they are of does not."""
+    x = (np.random.default_rng(3).choice([-1, 1], (5, 32)) * scale).astype(np.float32)
+    more = {"w": np.eye(32, dtype=np.float32), "least": np.float32(1e-6)}
+    path = model(tmp_path / "m.onnx", NORMS[body], {"x": list(x.shape)}, more=more)
+    (want,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    harness.compile_model(path, tmp_path / "m.engine", precision="fp16")
+    (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
+    np.testing.assert_allclose(got, want, rtol=2e-3)

@@ -530,6 +530,24 @@ func.func @longer_for_others(%x: tensor<64x16xf16>, %w: tensor<16x32xf16>) -> te
 
 // -----
 
+// The squares of a norm are for its sum where what they are of is stored beside them.
+// CHECK-LABEL: func.func @squares_of_a_norm
+// CHECK:         %[[M:.*]] = graph.kernel "matmul"{{.*}} -> tensor<64x32xf16>
+// CHECK:         graph.kernel "reduce_{{.*}}"(%[[M]])
+// CHECK:           graph.mul
+// CHECK:           graph.reduce
+// CHECK:           graph.div
+func.func @squares_of_a_norm(%x: tensor<64x16xf16>, %w: tensor<16x32xf16>) -> tensor<64x32xf32> {
+  %0 = graph.matmul %x, %w : (tensor<64x16xf16>, tensor<16x32xf16>) -> tensor<64x32xf16>
+  %1 = graph.cast %0 {to = f32} : (tensor<64x32xf16>) -> tensor<64x32xf32>
+  %2 = graph.mul %1, %1 : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+  %3 = graph.reduce sum %2 {axes = array<i64: 1>, keepdims} : (tensor<64x32xf32>) -> tensor<64x1xf32>
+  %4 = graph.div %1, %3 : (tensor<64x32xf32>, tensor<64x1xf32>) -> tensor<64x32xf32>
+  return %4 : tensor<64x32xf32>
+}
+
+// -----
+
 // What was decided is noted, once for what is alike: kernel, reader (none: its own),
 // values, bytes, and why it stays apart.
 // CHECK-LABEL: func.func @notes
