@@ -1,3 +1,4 @@
+#include "graph/ir/Constraints.h"
 #include "graph/ops/Common.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
@@ -227,7 +228,17 @@ SymbolicTensor GatherOp::evaluateSymbolic(ArrayRef<SymbolicTensor> operands) {
   return result;
 }
 
-/// A gather by constant indices in arithmetic progression is a slice.
+/// Whether an open size is known to be more than `index`.
+static bool isAbove(AffineExpr size, int64_t index, Operation *op) {
+  auto module = op->getParentOfType<ModuleOp>();
+  constexpr int64_t largest = int64_t(1) << 40;
+  return module && index < largest &&
+         SizeFacts(getSymbols(module), getConstraints(module))
+             .isNonNegative(simplify(size - 1 - index));
+}
+
+/// A gather by constant indices in arithmetic progression is a slice, where all
+/// are known to lie inside: others read 0.
 static LogicalResult sliceConstantGather(GatherOp op,
                                          PatternRewriter &rewriter) {
   DenseIntElementsAttr indices;
@@ -248,6 +259,8 @@ static LogicalResult sliceConstantGather(GatherOp op,
     if (index < 0 || (extent && index >= *extent))
       return failure();
   }
+  if (!extent && !isAbove(shape[axis], *llvm::max_element(at), op))
+    return failure();
   int64_t step = at.size() > 1 ? at[1] - at[0] : 1;
   for (size_t i = 1; i < at.size(); ++i)
     if (at[i] - at[i - 1] != step || step == 0)

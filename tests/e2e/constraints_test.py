@@ -15,7 +15,7 @@ import harness
 import numpy as np
 import pytest
 from constraint_model import Case, build, dims_of, node, random_inputs, refused, run
-from onnx import helper
+from onnx import TensorProto, helper
 
 CASES = {**constraint_cases.CASES, **constraint_sum_cases.CASES}
 
@@ -187,7 +187,60 @@ def test_a_position_that_is_never_inside(tmp_path):
     )  # fmt: skip
     text = refused(tmp_path, case)
     assert "node 'pick' (Gather" in text, text
-    assert "position s may lie outside of the s elements of dimension 1" in text, text
+    assert "position s lies outside of the s elements of dimension 1" in text, text
+    assert "correct the index in the model" in text, text
+
+
+@pytest.mark.parametrize("op", ["Gather", "GatherND", "ScatterND", "GatherElements"])
+@pytest.mark.parametrize("index", [6, -7, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("dim", [6, "n"])
+def test_a_written_position_outside(tmp_path, op, index, dim):
+    """Also of sizes that are known, which nothing is assumed of."""
+    operands = ["a", "i", *(["u"] if op == "ScatterND" else [])]
+    shape = [2] if op == "GatherElements" else [2, 1]
+    case = Case(
+        [node(op, operands, "pick")], {"a": [dim]}, None, [], [], "",
+        {"i": np.array([3, index]).reshape(shape), "u": np.array([7, 8], np.float32)},
+    )  # fmt: skip
+    build(case, tmp_path / "m.onnx")
+    done = harness.invoke(
+        "compile", tmp_path / "m.onnx", "-o", tmp_path / "m.engine", "--target", "cpu",
+        *([] if dim == 6 else ["--shape", "a=1..4..6"]),
+    )  # fmt: skip
+    assert done.kind == "failed", done.stderr
+    ranges = "" if dim == 6 else ", for n in 1..6"
+    assert f"index {index} is out of range for the {dim} elements of dimension 0{ranges}\n" in done.stderr, done.stderr
+    assert "correct the index in the model" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("op", ["Gather", "GatherND"])
+@pytest.mark.parametrize("options", [[], ["--shape", "a=1..4..64"]])
+def test_a_position_in_a_branch_that_may_not_be_taken(tmp_path, op, options):
+    """It is no need of the model: outside of the table it reads 0."""
+    pick = helper.make_node(op, ["a", "i"], ["t"])
+    one = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1])
+    branches = {
+        "then_branch": helper.make_graph([pick], "then", [], [one("t")]),
+        "else_branch": helper.make_graph([helper.make_node("Identity", ["none"], ["e"])], "else", [], [one("e")]),
+    }
+    case = Case(
+        [helper.make_node("Greater", ["a", "none"], ["more"]),
+         helper.make_node("Cast", ["more"], ["bits"], to=TensorProto.INT64),
+         helper.make_node("ReduceMax", ["bits"], ["any"], keepdims=0),
+         helper.make_node("Cast", ["any"], ["c"], to=TensorProto.BOOL),
+         node("If", ["c"], "choose", **branches)],
+        {"a": ["n"]}, None, [], [], "",
+        {"i": np.array([5] if op == "Gather" else [[5]]), "none": np.array([-2], np.float32)},
+    )  # fmt: skip
+    build(case, tmp_path / "m.onnx")
+    engine = tmp_path / "m.engine"
+    done = harness.invoke("compile", tmp_path / "m.onnx", "-o", engine, "--target", "cpu", *options)
+    assert done.kind == "ok", done.stderr
+    assert "n >=" not in done.stderr, done.stderr
+    for n, first, expected in [(3, 0, 0), (9, 0, 5), (3, -40, -2)]:
+        a = np.arange(first, first + n, dtype=np.float32)
+        (y,) = harness.run_engine(engine, {"a": a}, ["y"], tmp_path)
+        assert y == [expected], (n, y)
 
 
 @pytest.mark.parametrize("op", ["Gather", "GatherND", "ScatterND"])

@@ -247,6 +247,28 @@ def test_a_table_limits_the_steps(tmp_path):
         check(tmp_path, outer, inputs, ["y", "z"], table, (6,))
 
 
+@pytest.mark.parametrize("op", ["Gather", "GatherND", "GatherElements", "ScatterND"])
+@pytest.mark.parametrize("rows, text", [
+    (50, r"(index 50 is out of range for|position step\d - 1 may lie outside of) the 50 elements of dimension 0"),
+    ("t", r"dimension 0 of x \(t = 50\) must be at least 100, so that positions lie inside their table"),
+])  # fmt: skip
+def test_known_steps_behind_the_last_row(tmp_path, op, rows, text):
+    """However the step names the row; whether steps are repeated or written out."""
+    operands = ["x", "place", *(["one_state"] if op == "ScatterND" else [])]
+    nodes = [node("Unsqueeze", ["i", "axis0" if op in ("Gather", "GatherND") else "axes01"], ["one_place"]),
+             node("Expand", ["one_place", "row_shape"], ["place"]),
+             node("Unsqueeze", ["s", "axis0"], ["one_state"]), node(op, operands, ["read"]),
+             node("ReduceSum", ["read", "axis0"], ["sum"], keepdims=0),
+             node("Mul", ["s", "sum"], ["out"]), node("Tanh", ["out"], ["next"])]  # fmt: skip
+    shape = {"Gather": [1], "GatherND": [1, 1], "GatherElements": [1, 3], "ScatterND": [1, 1]}[op]
+    numbers = NUMBERS | {"n": np.int64(100), "row_shape": np.int64(shape), "axes01": np.int64([0, 1])}
+    steps = loop(nodes, [STATE], [])
+    with pytest.raises(harness.CharoniaError, match=text):
+        check(tmp_path, [steps(["y"])], [("h", 3), ("x", rows, 3)], ["y"], numbers, (50,))
+    if rows == "t":
+        check(tmp_path, [steps(["y"])], [("h", 3), ("x", rows, 3)], ["y"], numbers, (100, 120))
+
+
 @pytest.mark.parametrize("last, refused", [("i", False), ("behind", True)])
 def test_places_of_another_tensor(tmp_path, last, refused):
     """Two sizes that are given apart: the larger one has to be large enough, which is checked."""

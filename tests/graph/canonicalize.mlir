@@ -50,6 +50,27 @@ func.func @gather(%x: tensor<3x5xf32>) -> tensor<5xf32> {
 
 // -----
 
+// Of an open size only where it is known to be large enough.
+module attributes {graph.symbols = [{divisor = 1 : i64, max = 64 : i64, min = 4 : i64, name = "n", opt = 8 : i64}]} {
+// CHECK-LABEL: @gather_open
+// CHECK: graph.slice
+// CHECK-NOT: graph.gather
+func.func @gather_open(%x: tensor<?x5xf32, affine_map<()[s0] -> (s0, 5)>>) -> tensor<5xf32> {
+  %i = graph.constant dense<3> : tensor<i64>
+  %0 = graph.gather %x, %i {axis = 0 : i64} : (tensor<?x5xf32, affine_map<()[s0] -> (s0, 5)>>, tensor<i64>) -> tensor<5xf32>
+  return %0 : tensor<5xf32>
+}
+// CHECK-LABEL: @gather_open_outside
+// CHECK: graph.gather
+func.func @gather_open_outside(%x: tensor<?x5xf32, affine_map<()[s0] -> (s0, 5)>>) -> tensor<5xf32> {
+  %i = graph.constant dense<4> : tensor<i64>
+  %0 = graph.gather %x, %i {axis = 0 : i64} : (tensor<?x5xf32, affine_map<()[s0] -> (s0, 5)>>, tensor<i64>) -> tensor<5xf32>
+  return %0 : tensor<5xf32>
+}
+}
+
+// -----
+
 // CHECK-LABEL: @gather_outside
 // CHECK: graph.gather
 func.func @gather_outside(%x: tensor<3x5xf32>) -> tensor<5xf32> {

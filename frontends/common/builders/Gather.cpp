@@ -15,22 +15,45 @@ static std::optional<SmallVector<int64_t>> writtenIn(Value value, Emitter &e) {
   return op ? op.getStoredIntegers() : std::nullopt;
 }
 
+namespace {
+/// Positions from one to another along a dimension; negative ones count from
+/// its end.
+struct Reach {
+  AffineExpr first, last;
+};
+
+/// What the elements of a tensor are at most, and whether one of them is that.
+struct Largest {
+  AffineExpr position;
+  bool isReached = true;
+};
+} // namespace
+
+static Largest sumOf(const Largest &a, const Largest &b, bool isUniform) {
+  if (!a.position || !b.position)
+    return {};
+  return {graph::simplify(a.position + b.position),
+          a.isReached && b.isReached && isUniform};
+}
+
 /// The largest element of an integer tensor that counts positions, seen through
 /// what only moves or shifts elements; null where it cannot be told.
-static AffineExpr largestPosition(Value value, Emitter &e, int depth = 0) {
+static Largest largestPosition(Value value, Emitter &e, int depth = 0) {
   constexpr int maxDepth = 12;
   if (depth > maxDepth)
     return {};
   mlir::Operation *op = value.getDefiningOp();
   if (auto contents = e.evaluate(value).constants();
       contents && !contents->empty())
-    return e.number(*llvm::max_element(*contents));
+    return {e.number(*llvm::max_element(*contents))};
   if (auto iota = llvm::dyn_cast_or_null<graph::IotaOp>(op))
-    return graph::simplify(graph::getShape(value)[iota.getAxis()] - 1);
+    return {graph::simplify(graph::getShape(value)[iota.getAxis()] - 1)};
   if (auto add = llvm::dyn_cast_or_null<graph::AddOp>(op)) {
-    AffineExpr a = largestPosition(add.getLhs(), e, depth + 1);
-    AffineExpr b = a ? largestPosition(add.getRhs(), e, depth + 1) : a;
-    return b ? graph::simplify(a + b) : b;
+    bool isUniform = llvm::any_of(add->getOperands(), [&](Value operand) {
+      return graph::numElements(graph::getShape(operand), e.getContext()) == 1;
+    });
+    return sumOf(largestPosition(add.getLhs(), e, depth + 1),
+                 largestPosition(add.getRhs(), e, depth + 1), isUniform);
   }
   if (llvm::isa_and_present<graph::ReshapeOp, graph::BroadcastOp,
                             graph::TransposeOp, graph::CastOp>(op) &&
@@ -39,46 +62,97 @@ static AffineExpr largestPosition(Value value, Emitter &e, int depth = 0) {
   return {};
 }
 
-static constexpr const char *insideTable =
-    "so that positions lie inside their table";
-
-/// That positions from `first` to `last` lie inside of a dimension; negative
-/// ones count from its end. They are written in the model, so that sizes that
-/// are too small for them are no sizes of the model's, whatever is declared:
-/// these are refused when shapes are bound.
-static llvm::LogicalResult needInside(AffineExpr size, int64_t first,
-                                      int64_t last, int64_t axis, Emitter &e) {
-  Symbols &symbols = e.getSymbols();
-  bool isSize = first >= -maxDimension && last < maxDimension;
-  if (isSize && symbols.needAtLeast(size, e.number(std::max(-first, last + 1)),
-                                    insideTable))
-    return llvm::success();
-  bool isBehind = first >= -maxDimension && last + 1 >= -first;
-  return e.fail("index " + Twine(isBehind ? last : first) +
-                    " is out of range for the " + symbols.toString(size) +
-                    " elements of dimension " + Twine(axis) + ", for " +
-                    symbols.describeRanges(size),
-                "narrow the range with --shape");
+/// What is known of every `length`-th position from `column` on in a dimension
+/// of that size: the ends of those that are numbers, and each other one that
+/// follows from sizes, or from the number of a step that is repeated.
+static SmallVector<Reach> reachesOf(AffineExpr size, Value positions,
+                                    int64_t column, int64_t length,
+                                    Emitter &e) {
+  SmallVector<Reach> reaches;
+  if (auto written = writtenIn(positions, e)) {
+    if (written->empty())
+      return {};
+    int64_t first = (*written)[column], last = first;
+    for (size_t at = column; at < written->size(); at += length) {
+      first = std::min(first, (*written)[at]);
+      last = std::max(last, (*written)[at]);
+    }
+    reaches.push_back({e.number(first), e.number(last)});
+  } else if (auto known = e.evaluate(positions)) {
+    for (size_t at = column; at < known.elements->size(); at += length)
+      if (AffineExpr position = (*known.elements)[at])
+        reaches.push_back({position, position});
+  } else if (length == 1) {
+    // Sizes that are known are refused for a position that there is.
+    Largest largest = largestPosition(positions, e);
+    if (largest.position && (largest.isReached || !graph::constantOf(size) ||
+                             !graph::constantOf(largest.position)))
+      reaches.push_back({e.number(0), largest.position});
+  }
+  return reaches;
 }
 
-/// The same of positions that follow from sizes; negative ones count from the
-/// end.
-static llvm::LogicalResult needInside(AffineExpr size,
-                                      llvm::ArrayRef<AffineExpr> positions,
+static llvm::LogicalResult failOutside(AffineExpr position, AffineExpr size,
+                                       int64_t axis, Emitter &e) {
+  Symbols &symbols = e.getSymbols();
+  auto number = graph::constantOf(position);
+  int64_t most = symbols.bounds(size).high;
+  bool isAlways = number ? *number >= most || *number < -most
+                         : symbols.isAtLeast(position, size);
+  std::string ranges =
+      symbols.describeRanges(number ? size : graph::simplify(size - position));
+  std::string what = number ? "index " + std::to_string(*number) + " is"
+                            : "position " + symbols.toString(position) +
+                                  (isAlways ? " lies" : " may lie");
+  return e.fail(what + (number ? " out of range for" : " outside of") +
+                    " the " + symbols.toString(size) +
+                    " elements of dimension " + Twine(axis) +
+                    (ranges.empty() ? "" : ", for ") + ranges,
+                isAlways ? "correct the index in the model, or the size where "
+                           "--shape says it"
+                : symbols.namesCounter(position)
+                    ? "let all steps read inside of it, or narrow the ranges "
+                      "with --shape where some do"
+                    : "narrow the ranges with --shape");
+}
+
+/// Positions lie inside of a dimension. Those that are numbers are written in
+/// the model, so that sizes that are too small for them are no sizes of the
+/// model's, whatever is declared: these are refused when shapes are bound.
+static llvm::LogicalResult needInside(AffineExpr size, const Reach &reach,
                                       int64_t axis, Emitter &e) {
   Symbols &symbols = e.getSymbols();
-  for (AffineExpr i : positions)
-    if (!symbols.assumeAtLeast(graph::simplify(size - 1), i, insideTable) ||
-        !symbols.assumeAtLeast(graph::simplify(size + i), e.number(0),
-                               insideTable))
-      return e.fail("position " + symbols.toString(i) +
-                        " may lie outside of the " + symbols.toString(size) +
-                        " elements of dimension " + Twine(axis) + ", for " +
-                        symbols.describeRanges(size - i),
-                    symbols.namesCounter(i)
-                        ? "let all steps read inside of it, or narrow the "
-                          "ranges with --shape where some do"
-                        : "narrow the ranges with --shape");
+  // Numbers beyond all sizes would leave 64 bits.
+  auto asSize = [&](AffineExpr expr) {
+    auto number = graph::constantOf(expr);
+    return number
+               ? e.number(std::clamp(*number, -maxDimension - 1, maxDimension))
+               : expr;
+  };
+  auto has = [&](AffineExpr count) {
+    constexpr const char *why = "so that positions lie inside their table";
+    return graph::constantOf(count) ? symbols.needAtLeast(size, count, why)
+                                    : symbols.assumeAtLeast(size, count, why);
+  };
+  if (!has(graph::simplify(asSize(reach.last) + 1)))
+    return failOutside(reach.last, size, axis, e);
+  if (!has(graph::simplify(-asSize(reach.first))))
+    return failOutside(reach.first, size, axis, e);
+  return llvm::success();
+}
+
+/// The same of what is known of column `column` of tuples of `length`.
+static llvm::LogicalResult checkColumn(Value table, int64_t axis,
+                                       Value positions, int64_t column,
+                                       int64_t length, Emitter &e) {
+  // What a branch that may not be taken reads is no need of the model: where
+  // it lies outside, that is 0.
+  if (e.isInBranch())
+    return llvm::success();
+  AffineExpr size = graph::getShape(table)[axis];
+  for (const Reach &reach : reachesOf(size, positions, column, length, e))
+    if (failed(needInside(size, reach, axis, e)))
+      return llvm::failure();
   return llvm::success();
 }
 
@@ -88,31 +162,7 @@ llvm::LogicalResult charonia::frontend::checkPositions(Value table,
                                                        Emitter &e) {
   if (!table || !positions)
     return llvm::failure();
-  Symbols &symbols = e.getSymbols();
-  AffineExpr size = graph::getShape(table)[axis];
-  auto known = e.evaluate(positions);
-  if (auto contents = known.constants()) {
-    // Of sizes that are known the operator tells what does not fit.
-    if (contents->empty() || graph::constantOf(size))
-      return llvm::success();
-    auto [first, last] =
-        std::minmax_element(contents->begin(), contents->end());
-    return needInside(size, *first, *last, axis, e);
-  }
-  if (known.isComplete())
-    return needInside(size, *known.elements, axis, e);
-  AffineExpr largest = largestPosition(positions, e);
-  if (!largest || (graph::constantOf(size) && graph::constantOf(largest)))
-    return llvm::success();
-  AffineExpr end = graph::simplify(largest + 1);
-  if (graph::constantOf(end) ? symbols.needAtLeast(size, end, insideTable)
-                             : symbols.assumeAtLeast(size, end, insideTable))
-    return llvm::success();
-  return e.fail("an index may reach " + symbols.toString(largest) +
-                    ", but dimension " + Twine(axis) + " has " +
-                    symbols.toString(size) + " elements, for " +
-                    symbols.describeRanges(graph::simplify(size - largest)),
-                "narrow the range with --shape");
+  return checkColumn(table, axis, positions, 0, 1, e);
 }
 
 llvm::LogicalResult charonia::frontend::checkTuples(Value table, Value tuples,
@@ -121,31 +171,14 @@ llvm::LogicalResult charonia::frontend::checkTuples(Value table, Value tuples,
   if (!table || !tuples)
     return llvm::failure();
   Exprs sizes = graph::getShape(table), shape = graph::getShape(tuples);
-  std::optional<int64_t> length =
-      shape.empty() ? std::nullopt : graph::constantOf(shape.back());
-  auto written = writtenIn(tuples, e);
-  // What does not fit is told by the operator.
-  if (!written || !length || firstAxis < 0 ||
-      *length > int64_t(sizes.size()) - firstAxis)
+  int64_t length =
+      shape.empty() ? 0 : graph::constantOf(shape.back()).value_or(0);
+  // Tuples that do not fit are told by the operator.
+  if (firstAxis < 0 || length > int64_t(sizes.size()) - firstAxis)
     return llvm::success();
-  for (int64_t i = 0; i < *length; ++i) {
-    AffineExpr size = sizes[firstAxis + i];
-    if (graph::constantOf(size) || written->empty())
-      continue;
-    int64_t first = (*written)[i], last = first;
-    for (size_t at = i; at < written->size(); at += *length) {
-      first = std::min(first, (*written)[at]);
-      last = std::max(last, (*written)[at]);
-    }
-    // What a branch that may not be taken reads is no need of the model.
-    if (!e.isInBranch()) {
-      if (failed(needInside(size, first, last, firstAxis + i, e)))
-        return llvm::failure();
-    } else if (first >= -maxDimension && last < maxDimension) {
-      e.getSymbols().assumeAtLeast(size, e.number(std::max(-first, last + 1)),
-                                   insideTable);
-    }
-  }
+  for (int64_t i = 0; i < length; ++i)
+    if (failed(checkColumn(table, firstAxis + i, tuples, i, length, e)))
+      return llvm::failure();
   return llvm::success();
 }
 
@@ -162,7 +195,7 @@ llvm::LogicalResult charonia::frontend::checkPlaces(Value x, Value positions,
       return e.fail("indices of " + e.describe(positions.getType()) +
                     " leave dimension " + Twine(d) + " of " +
                     e.describe(x.getType()));
-  return llvm::success();
+  return checkPositions(x, positions, axis, e);
 }
 
 /// Few updates are scatter_nd's, which knows contents and fuses: an update's

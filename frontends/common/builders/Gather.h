@@ -6,21 +6,20 @@
 
 namespace charonia::frontend {
 
-/// Fails where positions that are known, or follow from sizes, run out of
-/// dimension `axis` of the table; of sizes that are open it is assumed that
-/// they do not: a table limits a sequence's length. Of positions that are
-/// written in the model it is checked, where declared ranges have sizes that
-/// are too small.
+/// Fails where positions that are known, or follow from sizes or from the
+/// number of a step that is repeated, leave dimension `axis` of the table; of
+/// sizes that are open it is assumed that they do not: a table limits a
+/// sequence's length. Of positions that are written in the model it is checked,
+/// where declared ranges have sizes that are too small. In a branch that may
+/// not be taken nothing is assumed.
 llvm::LogicalResult checkPositions(mlir::Value table, mlir::Value positions,
                                    int64_t axis, Emitter &e);
-/// The same of tuples of positions that are written in the model, and of the
-/// dimensions of the table from `firstAxis` on: the last dimension of `tuples`
-/// lists them. In a branch that may not be taken it is but assumed, where
-/// ranges allow it.
+/// The same of tuples of positions, which the last dimension of `tuples` lists,
+/// and of the dimensions of the table from `firstAxis` on.
 llvm::LogicalResult checkTuples(mlir::Value table, mlir::Value tuples,
                                 int64_t firstAxis, Emitter &e);
-/// Fails unless positions lie inside of x in all dimensions but `axis`, where
-/// they stand for elements of the same place.
+/// The same of positions along `axis` that stand for elements of their own
+/// place in the others, in which they may not leave x either.
 llvm::LogicalResult checkPlaces(mlir::Value x, mlir::Value positions,
                                 int64_t axis, Emitter &e);
 /// x with `updates` put at, or combined with what is at, `positions` along
