@@ -120,11 +120,21 @@ bool Symbols::refuse(std::string why) {
   return false;
 }
 
+bool Symbols::suppose() {
+  if (!supposed)
+    return false;
+  ++supposed->all;
+  supposed->inBranches += inBranch;
+  return true;
+}
+
 bool Symbols::record(Relation relation, AffineExpr left, AffineExpr right,
                      std::string reason) {
   for (const Constraint &c : known)
     if (c.relation == relation && c.left == left && c.right == right)
       return true;
+  if (suppose())
+    return true;
   // An upper limit makes wider ones superfluous; who has one asks for no wider.
   if (auto limit = graph::constantOf(left);
       relation == Relation::AtLeast && limit)
@@ -153,6 +163,8 @@ bool Symbols::limit(unsigned position, int64_t low, int64_t high) {
   high = llvm::divideFloorSigned(high, symbol.divisor) * symbol.divisor;
   if (low > high)
     return refuse("");
+  if (suppose())
+    return true;
   symbol.min = low;
   symbol.max = high;
   symbol.opt = std::clamp(llvm::divideCeilSigned(symbol.opt, symbol.divisor) *
@@ -247,6 +259,8 @@ bool Symbols::assumeMultiple(AffineExpr expr, int64_t divisor,
       if (llvm::MulOverflow(symbol.divisor, factor, both) || both > symbol.max)
         return refuse("no multiple of " + std::to_string(divisor) + " is in " +
                       describeRanges(expr));
+      if (suppose())
+        return true;
       symbol.divisor = both;
       if (!limit(position, symbol.min, symbol.max))
         return false;
@@ -356,7 +370,7 @@ static bool isCircular(AffineExpr equation,
 }
 
 bool Symbols::unify(AffineExpr equation) {
-  if (isCircular(equation, definitions))
+  if (supposed || isCircular(equation, definitions))
     return true;
   // Where each symbol is a term of its own and nothing else.
   graph::Sum sum(equation);

@@ -74,7 +74,7 @@ void Emitter::begin(mlir::Location loc) {
   problem.reset();
   followed.clear();
   std::string asker = describeNode(loc);
-  symbols.setAsker(inBranch ? asker + " in one of its branches" : asker);
+  symbols.setAsker(isInBranch() ? asker + " in one of its branches" : asker);
 }
 
 Failed Emitter::fail(const llvm::Twine &what, const llvm::Twine &remedy) {

@@ -47,8 +47,8 @@ public:
   void begin(mlir::Location location);
   /// Whether later assumptions are made for a branch that may not be taken:
   /// they say so. Gives back what it was before.
-  bool setInBranch(bool value) { return std::exchange(inBranch, value); }
-  bool isInBranch() const { return inBranch; }
+  bool setInBranch(bool value) { return symbols.setInBranch(value); }
+  bool isInBranch() const { return symbols.isInBranch(); }
   /// Records a problem, unless there is one already.
   Failed fail(const llvm::Twine &what, const llvm::Twine &remedy = "");
   const std::optional<Problem> &getProblem() const { return problem; }
@@ -230,7 +230,7 @@ private:
   SizeEvaluator sizeEvaluator;
   llvm::DenseMap<mlir::Value, mlir::Attribute> folded;
   std::optional<Problem> problem;
-  bool inBranch = false, inSteps = false;
+  bool inSteps = false;
   std::optional<std::string> noted;
   uint64_t streams = 0;
   Values followed;

@@ -80,6 +80,8 @@ void ModuleBuilder::end(llvm::ArrayRef<Output> outputs) {
   for (const Output &output : outputs)
     results.push_back(output.value);
   mlir::func::ReturnOp::create(builder, main.getLoc(), results);
+  // What nobody reads needs nothing of sizes, as steps that are not taken.
+  removeUnused();
   settleSizes();
   auto types = llvm::to_vector(mlir::ValueRange(results).getTypes());
   main.setFunctionType(builder.getFunctionType(main.getArgumentTypes(), types));

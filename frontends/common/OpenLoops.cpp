@@ -1,5 +1,6 @@
 #include "frontends/common/OpenLoops.h"
 #include "frontends/common/SizeCases.h"
+#include "frontends/common/StepValues.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -72,9 +73,8 @@ bool LoopBuilder::canRepeat() const {
   auto known = count ? graph::constantOf(count) : std::nullopt;
   if (!known)
     return bool(count);
-  int64_t fewest = isExact && carries() && !mayBecomeKnown()
-                       ? mostWrittenOut
-                       : mostWrittenOutToKnow;
+  int64_t fewest = isExact && carries() && !mayGrow() ? mostWrittenOut
+                                                      : mostWrittenOutToKnow;
   return *known == 0 ||
          (*known > fewest && *known <= (isExact ? maxRepeatedSteps : maxSteps));
 }
@@ -86,16 +86,12 @@ bool LoopBuilder::carries() const {
                       [&](size_t i) { return !isKept(i) && !inductions[i]; });
 }
 
-/// Whether there are states of which more is known once steps are written out,
-/// and which may be sizes behind the loop: lists that grow, and integers that
-/// follow from sizes, but do not count.
-bool LoopBuilder::mayBecomeKnown() const {
-  for (auto [i, init] : llvm::enumerate(loop.states))
-    if (!isKept(i) && !inductions[i] &&
-        (!init || (elementOf(init).isIntOrIndex() &&
-                   e.evaluateSizes(init).isComplete())))
-      return true;
-  return false;
+/// Whether there are states that may be lists that grow, which may be known
+/// once steps are written out.
+bool LoopBuilder::mayGrow() const {
+  return llvm::any_of(llvm::seq<size_t>(0, loop.states.size()), [&](size_t i) {
+    return !isKept(i) && !inductions[i] && !loop.states[i];
+  });
 }
 
 std::optional<StepCount> LoopBuilder::known() const {
@@ -276,7 +272,7 @@ bool LoopBuilder::fit(llvm::ArrayRef<Value> compared) {
 
 std::optional<llvm::FailureOr<LoopResults>> LoopBuilder::build() {
   auto forget = loop.mark();
-  if (auto results = repeat())
+  if (auto results = repeat(forget))
     return llvm::FailureOr<LoopResults>(std::move(*results));
   if (!canWriteOut())
     return llvm::FailureOr<LoopResults>(llvm::failure());
@@ -284,44 +280,11 @@ std::optional<llvm::FailureOr<LoopResults>> LoopBuilder::build() {
   return std::nullopt;
 }
 
-/// Whether a value is a part of a tensor that the model stores, another one in
-/// each step, seen through what only moves or widens elements.
-static bool isWeightOfStep(Value value, Emitter &e) {
-  auto namesCounter = [&](AffineExpr expr) {
-    return e.getSymbols().namesCounter(expr);
-  };
-  mlir::Operation *op = value.getDefiningOp();
-  for (; llvm::isa_and_present<graph::ReshapeOp, graph::TransposeOp,
-                               graph::CastOp, graph::BroadcastOp>(op);
-       op = value.getDefiningOp())
-    value = op->getOperand(0);
-  if (!llvm::isa_and_present<graph::SliceOp, graph::GatherOp>(op) ||
-      !llvm::isa_and_present<graph::WeightOp, graph::ConstantOp>(
-          op->getOperand(0).getDefiningOp()))
-    return false;
-  if (auto slice = llvm::dyn_cast<graph::SliceOp>(op))
-    return llvm::any_of(slice.getStarts().getResults(), namesCounter);
-  graph::SymbolicTensor places = e.evaluate(op->getOperand(1));
-  return places.isComplete() && llvm::any_of(*places.elements, namesCounter);
-}
-
-/// Whether operators behind `last` multiply by such parts. Written out they are
-/// weights of their own, which are laid out for their products beforehand: of
-/// 100 of 256x256 and one row these take 0.6 of the time.
-static bool hasWeightsOfSteps(mlir::Operation *last, mlir::Block &block,
-                              Emitter &e) {
-  mlir::Block::iterator first =
-      last ? std::next(last->getIterator()) : block.begin();
-  return llvm::any_of(
-      llvm::make_range(first, block.end()), [&](mlir::Operation &op) {
-        return llvm::isa<graph::MatmulOp, graph::ConvOp>(op) &&
-               llvm::any_of(op.getOperands(),
-                            [&](Value v) { return isWeightOfStep(v, e); });
-      });
-}
-
-std::optional<LoopResults> LoopBuilder::repeat() {
+/// Begins the steps; gives the states that one finds.
+Values LoopBuilder::begin() {
   steps.emplace(symbol, count, e);
+  order.clear();
+  carried.assign(loop.states.size(), {});
   Values states(loop.states.size());
   for (size_t i = 0; i < states.size(); ++i) {
     if (inductions[i])
@@ -331,22 +294,76 @@ std::optional<LoopResults> LoopBuilder::repeat() {
     else if (loop.states[i])
       states[i] = carried[i] = carry(i, loop.states[i]);
   }
+  return states;
+}
+
+std::optional<OpenLoop::Step> LoopBuilder::takeStep(const Values &states) {
   if (e.failed())
     return std::nullopt;
-  mlir::Block &block = *e.getBuilder().getInsertionBlock();
-  mlir::Operation *last = block.empty() ? nullptr : &block.back();
   // What is assumed of a step that data may leave out is no need of the model.
   bool wasInBranch = e.isInBranch();
   e.setInBranch(wasInBranch || !isExact);
   auto step = loop.take(number, states, nullptr);
   e.setInBranch(wasInBranch);
-  if (!step || e.failed())
+  return e.failed() ? std::nullopt : std::move(step);
+}
+
+/// Whether steps that could be, are written out for what the one that was built
+/// behind `last` is, or cannot be.
+bool LoopBuilder::isWrittenOut(const std::optional<OpenLoop::Step> &step,
+                               const Symbols::Supposed &supposed,
+                               mlir::Operation *last, mlir::Block &block) {
+  bool areFew = *graph::constantOf(count) <= mostWrittenOutToKnow;
+  // What fails where something is but supposed may not where it is assumed.
+  if (!step || !checkStates(*step))
+    return areFew || supposed.all == 0;
+  Values next = nextOf(*step);
+  if (!steps->mayCarryOn(next))
+    return true;
+  if (!areFew)
+    return false;
+  // Of steps that are known a branch in each is known, too.
+  if (supposed.inBranches > 0 && !e.isInBranch())
+    return true;
+  llvm::BitVector follow =
+      statesThatFollow(loop.states, carried, step->states, e);
+  return follow.any() ||
+         llvm::any_of(step->outputs,
+                      [&](Value output) {
+                        return followsFrom(output, carried, follow, e);
+                      }) ||
+         hasWeightsOfSteps(last, block, e);
+}
+
+std::optional<LoopResults>
+LoopBuilder::repeat(const std::function<void()> &forget) {
+  mlir::Block &block = *e.getBuilder().getInsertionBlock();
+  mlir::Operation *last = block.empty() ? nullptr : &block.back();
+  Values states = begin();
+  if (!canWriteOut() || graph::constantOf(count) == 0) {
+    auto step = takeStep(states);
+    return step ? finish(*step) : std::nullopt;
+  }
+  // Steps that are written out instead may need less.
+  Symbols::Supposed supposed, *before = symbols.setSupposed(&supposed);
+  auto step = takeStep(states);
+  bool writesOut = isWrittenOut(step, supposed, last, block);
+  symbols.setSupposed(before);
+  if (writesOut)
     return std::nullopt;
-  auto known = graph::constantOf(count);
-  if (known && *known <= mostWrittenOutToKnow &&
-      hasWeightsOfSteps(last, block, e))
-    return std::nullopt;
-  return finish(*step);
+  if (!step || supposed.all > 0) {
+    forget();
+    states = begin();
+    step = takeStep(states);
+  }
+  return step ? finish(*step) : std::nullopt;
+}
+
+Values LoopBuilder::nextOf(const OpenLoop::Step &step) const {
+  Values next;
+  for (std::optional<size_t> state : order)
+    next.push_back(state ? step.states[*state] : goesOn);
+  return next;
 }
 
 Value LoopBuilder::carry(std::optional<size_t> state, Value init) {
@@ -423,9 +440,7 @@ std::optional<LoopResults> LoopBuilder::finish(OpenLoop::Step &step) {
                                         graph::getShape(next)));
   if (!isExact && !keepEnded(step))
     return std::nullopt;
-  Values next;
-  for (std::optional<size_t> state : order)
-    next.push_back(state ? step.states[*state] : goesOn);
+  Values next = nextOf(step);
   llvm::SmallVector<AffineExpr> places = step.places;
   places.resize(step.outputs.size(), number);
   Values results = steps->finish(next, step.outputs, places);

@@ -109,7 +109,7 @@ private:
   std::optional<OpenLoop::Step> look(const Values &opaque,
                                      const OpenLoop::Wanted &wanted);
   bool carries() const;
-  bool mayBecomeKnown() const;
+  bool mayGrow() const;
   bool dropWhatCannotBeSeen(const Values &opaque,
                             const OpenLoop::Wanted &wanted);
   std::optional<int64_t> strideOf(size_t i, mlir::Value next);
@@ -118,7 +118,13 @@ private:
   void setCount(const Duration &duration);
   bool fit(llvm::ArrayRef<mlir::Value> compared);
   bool canWriteOut() const;
-  std::optional<LoopResults> repeat();
+  Values begin();
+  std::optional<OpenLoop::Step> takeStep(const Values &states);
+  bool isWrittenOut(const std::optional<OpenLoop::Step> &step,
+                    const Symbols::Supposed &supposed, mlir::Operation *last,
+                    mlir::Block &block);
+  std::optional<LoopResults> repeat(const std::function<void()> &forget);
+  Values nextOf(const OpenLoop::Step &step) const;
   mlir::Value carry(std::optional<size_t> state, mlir::Value init);
   bool keepEnded(OpenLoop::Step &step);
   bool checkStates(const OpenLoop::Step &step);

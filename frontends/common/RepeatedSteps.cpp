@@ -79,15 +79,21 @@ void RepeatedSteps::assumeAlike(Value before, Value after) {
     e.agree(a, b, "carries them from step to step");
 }
 
+bool RepeatedSteps::mayCarryOn(llvm::ArrayRef<Value> next) {
+  return llvm::all_of(llvm::zip_equal(carried, next), [&](auto state) {
+    auto [before, after] = state;
+    return before && after && mayBeAlike(before, after);
+  });
+}
+
 Values RepeatedSteps::finish(llvm::ArrayRef<Value> next,
                              llvm::ArrayRef<Value> outputs,
                              llvm::ArrayRef<AffineExpr> places) {
   Values failed(carried.size() + outputs.size());
   llvm::SmallVector<mlir::Type> types;
   // Nothing is assumed of sizes for steps that are none.
-  for (auto [value, after] : llvm::zip_equal(carried, next))
-    if (!value || !after || !mayBeAlike(value, after))
-      return failed;
+  if (!mayCarryOn(next))
+    return failed;
   for (auto [value, after] : llvm::zip_equal(carried, next)) {
     assumeAlike(value, after);
     if (value.getType() != after.getType()) {

@@ -7,11 +7,12 @@
 namespace charonia::frontend {
 
 /// So many steps that are known are written out, and not repeated: each takes
-/// the compiler's time, a second for some 100 of a recurrent layer, and steps of
-/// states gain nothing across more of them.
+/// the compiler's time, a second for some 100 of a recurrent layer, and steps
+/// of states gain nothing across more of them.
 constexpr int64_t mostWrittenOut = 64;
-/// Where what steps give or multiply by may be known once they are written out,
-/// data may end them, or they carry nothing and become a batch.
+/// Where what steps give or multiply by, or the branch that they take, may be
+/// known once they are written out, data may end them, or they carry nothing and
+/// become a batch.
 constexpr int64_t mostWrittenOutToKnow = 512;
 
 /// Builds graph.iterate: make one, `carry` the states, build what a step
@@ -32,6 +33,9 @@ public:
 
   /// What a step finds of the one before, `init` in the first.
   mlir::Value carry(mlir::Value init);
+  /// Whether `next` may be of the types and sizes of what is carried; fails,
+  /// and assumes nothing, where it is not.
+  bool mayCarryOn(llvm::ArrayRef<mlir::Value> next);
   /// `next` of what is carried is for the step behind. Gives the last of these,
   /// then the outputs of all steps, each with a first dimension of `count` in
   /// which this step is element places[i]. Null values after a failure.

@@ -69,6 +69,21 @@ public:
   /// what was before.
   bool setTrial(bool value) { return std::exchange(inTrial, value); }
 
+  /// What was assumed while nothing was recorded: how often, and of that for a
+  /// branch that may not be taken.
+  struct Supposed {
+    int64_t all = 0, inBranches = 0;
+  };
+  /// From now on what would be recorded is but supposed, and counted; null ends
+  /// that. Gives back what was before.
+  Supposed *setSupposed(Supposed *value) {
+    return std::exchange(supposed, value);
+  }
+  /// Whether later assumptions are made for a branch that may not be taken.
+  /// Gives back what it was before.
+  bool setInBranch(bool value) { return std::exchange(inBranch, value); }
+  bool isInBranch() const { return inBranch; }
+
   // Assumptions. Each holds already, or is recorded, or gives false: it cannot
   // hold, or not for all of a range that the user declared.
   /// The node that later assumptions are made for: "MatMul 'fc1'".
@@ -136,6 +151,8 @@ private:
 
   void makeReplacer();
   bool refuse(std::string why);
+  /// Whether what is assumed is not recorded; then it is counted.
+  bool suppose();
   struct Counter {
     unsigned symbol;
     /// Null until it is known.
@@ -178,7 +195,8 @@ private:
   llvm::StringMap<mlir::AffineExpr> byName;
   llvm::StringMap<DimRange> declarations;
   std::string asker, refused;
-  bool inTrial = false;
+  bool inTrial = false, inBranch = false;
+  Supposed *supposed = nullptr;
   /// As they were assumed, and with replaced symbols resolved.
   llvm::SmallVector<graph::Constraint> constraints, known;
   /// Of `symbols` and `known`.

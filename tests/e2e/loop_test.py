@@ -269,6 +269,38 @@ def test_known_steps_behind_the_last_row(tmp_path, op, rows, text):
         check(tmp_path, [steps(["y"])], [("h", 3), ("x", rows, 3)], ["y"], numbers, (100, 120))
 
 
+@pytest.mark.parametrize("form", ["gather", "tuples", "slice"])
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_known_steps_that_read_where_they_take_a_branch(tmp_path, form, has_weights):
+    """No more rows are needed than those that are read, though others were looked at to repeat the steps."""
+    at = node("Reshape", ["i", "one_axis"], ["at"])
+    read = {"gather": [row("x", 0, "i", "p")], "tuples": [at, node("GatherND", ["x", "at"], ["p"])],
+            "slice": [at, node("Add", ["at", "one_axis"], ["to"]), node("Slice", ["x", "at", "to", "axis0"], ["rows"]),
+                      node("Squeeze", ["rows", "axis0"], ["p"])]}  # fmt: skip
+    nodes = [node("Less", ["i", "limit"], ["early"]),
+             node("If", ["early"], ["read"], then_branch=body(read[form], [], [("p", 3)]),
+                  else_branch=body([node("Identity", ["s"], ["same"])], [], [("same", 3)])),
+             *([row("w", 0, "i", "own"), node("Neg", ["own"], ["weights"]), node("MatMul", ["read", "weights"], ["more"])]
+               if has_weights else [node("Mul", ["read", "read"], ["more"])]),
+             node("Add", ["more", "s"], ["sum"]), node("Tanh", ["sum"], ["next"])]  # fmt: skip
+    held = {"n": np.int64(100), "limit": np.int64(50), "one_axis": np.int64([1])}
+    weights = np.random.default_rng(4).standard_normal((100, 3, 3)).astype(np.float32) / 4
+    steps = loop(nodes, [STATE], [])
+    check(tmp_path, [steps(["y"])], [("h", 3), ("x", "t", 3)], ["y"], NUMBERS | held | {"w": weights}, (50, 70, 120))
+
+
+def test_known_steps_whose_results_are_sizes(tmp_path):
+    """A state of floats, and an output that follows from the number, of steps that carry another one, too."""
+    nodes = [node("Add", ["f", "half"], ["next_f"]), node("Mul", ["i", "two"], ["twice"]), *plain()]
+    steps = loop(nodes, [STATE, (("f",), ("next_f",), "start")], [("out", 3), info("twice", kind=I64)])
+    cut = [node("Gather", ["places", "two"], ["from"]), node("Cast", ["last_f"], ["to"], to=I64),
+           node("Unsqueeze", ["from", "axis0"], ["begin"]), node("Unsqueeze", ["to", "axis0"], ["end"]),
+           node("Slice", ["z", "begin", "end", "axis0"], ["cut"])]  # fmt: skip
+    held = {"n": np.int64(100), "half": np.float32(0.5), "start": np.float32(1)}
+    check(tmp_path, [steps(["y", "last_f", "z", "places"]), *cut], [("h", 3), ("a", 3, 100)], ["y", "cut"],
+          NUMBERS | held, (0,))  # fmt: skip
+
+
 @pytest.mark.parametrize("last, refused", [("i", False), ("behind", True)])
 def test_places_of_another_tensor(tmp_path, last, refused):
     """Two sizes that are given apart: the larger one has to be large enough, which is checked."""
