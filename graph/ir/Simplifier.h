@@ -76,6 +76,7 @@ private:
   // --- Divisions: SimplifyDivisions.cpp.
   /// An unresolved division or remainder.
   Poly opaque(AffineExprKind kind, const Poly &a, const Poly &b);
+  bool fits(const Poly &p);
   /// Quotient and remainder of a by b > 0.
   std::pair<Poly, Poly> divmod(const Poly &a, const Poly &b);
   /// k with k * b <= p < (k + 1) * b for all values.

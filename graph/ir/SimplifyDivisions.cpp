@@ -27,6 +27,16 @@ Poly Simplifier::opaque(AffineExprKind kind, const Poly &a, const Poly &b) {
   return isDivision(e) || depth > 24 ? atom(e) : visit(e);
 }
 
+/// Whether a value stays in 64 bits, as far as that can be told: by its bounds,
+/// or as no size is beyond 2^40.
+bool Simplifier::fits(const Poly &p) {
+  constexpr int64_t largest = int64_t(1) << 22;
+  return bounds(p).isBounded() || llvm::all_of(p, [](const auto &term) {
+           return term.first.empty() ||
+                  (term.second >= -largest && term.second <= largest);
+         });
+}
+
 std::pair<Poly, Poly> Simplifier::divmod(const Poly &a, const Poly &b) {
   auto divisor = asConstant(b);
   if (failed || (divisor && *divisor <= 0))
@@ -61,9 +71,10 @@ std::pair<Poly, Poly> Simplifier::divmod(const Poly &a, const Poly &b) {
       Poly step = scaled(visit(rhs(at)), cofactor, c);
       Poly ignored;
       extract(step, b, ignored);
-      if (step.empty())
-        open = sum(sum(open, Poly{{m, c}}, -1),
-                   scaled(visit(lhs(at)), cofactor, c));
+      Poly without =
+          sum(sum(open, Poly{{m, c}}, -1), scaled(visit(lhs(at)), cofactor, c));
+      if (step.empty() && fits(without))
+        open = std::move(without);
       break;
     }
   Poly remainder;

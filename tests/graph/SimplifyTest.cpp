@@ -148,6 +148,16 @@ TEST_F(Simplify, RowsOfNearlyTheSameLength) {
               "(d0, d1) -> ((d0 * 5 + d1) floordiv 4)");
 }
 
+TEST_F(Simplify, RemaindersOfLargeMultiples) {
+  EXPECT_FORM("()[s0] -> (((s0 * 1024) mod 11 * 2) mod 11)", "",
+              "()[s0] -> ((s0 * 2048) mod 11)");
+  // A multiple of a size might leave 64 bits.
+  EXPECT_FORM("()[s0] -> (((s0 * 4194304) mod 11 * 2) mod 11)", "",
+              "()[s0] -> (((s0 * 4194304) mod 11 * 2) mod 11)");
+  EXPECT_FORM("(d0) -> (((d0 * 4194304) mod 11 * 2) mod 11)", "() -> (1000)",
+              "(d0) -> ((d0 * 8388608) mod 11)");
+}
+
 TEST_F(Simplify, OddInput) {
   // Division by zero is nobody's to fold, and must not crash.
   EXPECT_FORM("(d0) -> (d0 floordiv (3 - 3))", "", "(d0) -> (d0 floordiv 0)");
