@@ -54,14 +54,19 @@ std::vector<size_t> SourceReader::candidates(ArrayRef<std::string> path) const {
         return paths.isPositional && !path.empty() &&
                paths.direct.front() == path.front();
       });
-  std::vector<size_t> found;
+  std::vector<size_t> direct, gathered;
   for (auto [input, paths] : llvm::zip_equal(inputs, program.inputPaths)) {
     bool isDirect = matches(paths.direct, path),
          isGathered = paths.gathered && matches(*paths.gathered, path);
-    if (isPositional ? paths.isPositional && isDirect : isDirect || isGathered)
-      found.push_back(input);
+    if (isPositional ? paths.isPositional && isDirect : isDirect)
+      direct.push_back(input);
+    else if (!isPositional && isGathered)
+      gathered.push_back(input);
   }
-  return found;
+  // What is in a container of an argument's name is not gathered by another.
+  if (path.size() < 2 || direct.empty())
+    llvm::append_range(direct, gathered);
+  return direct;
 }
 
 /// The input that a source is about.

@@ -56,6 +56,7 @@ private:
   ExpressionPtr readNumber();
   ExpressionPtr readCall(StringRef function, int depth);
   ExpressionPtr readSource();
+  bool readPlainKey(std::string &key);
   bool readKey(std::string &key);
 
   GuardParser &parser;
@@ -294,8 +295,13 @@ ExpressionPtr GuardReader::readCall(StringRef function, int depth) {
   return make(head.empty() ? "Unknown" : head, std::move(operands));
 }
 
-/// 'name' or 3, and what closes it.
-bool GuardReader::readKey(std::string &key) {
+std::string
+charonia::frontend::pytorch::tupleOf(llvm::ArrayRef<std::string> keys) {
+  return "(" + llvm::join(keys, ", ") + ")";
+}
+
+/// 'name', 3 or -3.
+bool GuardReader::readPlainKey(std::string &key) {
   rest = rest.ltrim();
   if (rest.starts_with("'") || rest.starts_with("\"")) {
     char quote = rest.front();
@@ -303,11 +309,26 @@ bool GuardReader::readKey(std::string &key) {
         [&](char c) { return c == quote || c == '\\'; });
     rest = rest.drop_front(1 + name.size());
     key = name.str();
-    return take(StringRef(&quote, 1)) && take("]");
+    return take(StringRef(&quote, 1));
   }
+  key = take("-") ? "-" : "";
   StringRef number = readName();
-  key = number.str();
-  return !number.empty() && take("]");
+  key += number;
+  return !number.empty();
+}
+
+/// Such a key or a tuple of them, and what closes it.
+bool GuardReader::readKey(std::string &key) {
+  if (!take("("))
+    return readPlainKey(key) && take("]");
+  std::vector<std::string> parts;
+  while (!take(")")) {
+    if (!readPlainKey(parts.emplace_back()) ||
+        (!take(",") && !rest.ltrim().starts_with(")")))
+      return false;
+  }
+  key = tupleOf(parts);
+  return take("]");
 }
 
 /// Behind "L": ['x'], [0] and .field, then .size()[1] or the like.

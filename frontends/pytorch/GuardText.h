@@ -45,6 +45,9 @@ private:
   llvm::DenseMap<const Expression *, int64_t> nodes;
 };
 
+/// What a source's path has for a key that is a tuple of others.
+std::string tupleOf(llvm::ArrayRef<std::string> keys);
+
 /// A guard for messages: "x.size()[1] % 4 == 0", of bounded length.
 std::string guardToString(llvm::StringRef guard);
 

@@ -82,7 +82,8 @@ ModelDim ProgramImporter::dimOf(const ExpressionPtr &size,
   dim.name = name;
   if (size->head != "Symbol")
     return dim;
-  dim.name = dimNames.try_emplace(size->name, name).first->second;
+  auto [named, isFirst] = dimNames.try_emplace(size->name, name);
+  dim.name = named->second;
   auto it = program.ranges.find(size->name);
   if (it == program.ranges.end())
     return dim;
@@ -94,8 +95,15 @@ ModelDim ProgramImporter::dimOf(const ExpressionPtr &size,
   bool isDeclared =
       bounds.max && !(low == 2 && isLimited(size->name, *bounds.max));
   dim.allowsOne = low == 2;
-  if (low == 2 && !isDeclared)
+  if (low == 2 && !isDeclared) {
     low = 1;
+    if (bounds.max && isFirst)
+      builder.add(Diagnostic::Severity::Note,
+                  "size 1 of '" + printable(dim.name) +
+                      "' was not traced, as the file says 2.." +
+                      std::to_string(*bounds.max) +
+                      "; the engine takes 1 and more");
+  }
   if (low > maxDimension || (bounds.max && *bounds.max < low)) {
     builder.fail(
         "size " + printable(size->name) + " of '" + printable(name) +

@@ -1,4 +1,5 @@
 #include "frontends/pytorch/Trees.h"
+#include "frontends/pytorch/GuardText.h"
 
 using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
@@ -7,9 +8,22 @@ using llvm::StringRef;
 /// Containers in containers.
 constexpr int maxDepth = 16;
 
+/// A key as guards write it; empty where it is no text, number or tuple of
+/// them.
+static std::string textOf(const Json &key) {
+  if (key.isString())
+    return key.string();
+  if (key.isNumber())
+    return std::to_string(key.integer());
+  std::vector<std::string> parts;
+  for (const Json &part : key.isList() ? key.list() : std::vector<Json>())
+    parts.push_back(part.isList() ? "" : textOf(part));
+  return parts.empty() || llvm::is_contained(parts, "") ? "" : tupleOf(parts);
+}
+
 /// What names the children of a container: keys of dictionaries and of classes
-/// like them; empty for others. With `all` also keys that are numbers, and
-/// fields of data classes.
+/// like them; empty for others. With `all` also keys that are numbers or
+/// tuples, and fields of data classes.
 static std::vector<std::string> keysOf(const Json &tree, size_t children,
                                        bool all) {
   // The context is a text of JSON itself.
@@ -21,15 +35,14 @@ static std::vector<std::string> keysOf(const Json &tree, size_t children,
   Json list(*text, "", ignored);
   if (!list.isList())
     return {};
-  // Data classes have two lists: fields, and fields that are None.
+  // Data classes have two lists: fields, and fields that are None. Those of a
+  // dictionary are keys.
   std::vector<Json> parts = list.list();
-  bool isOfFields =
-      all && parts.size() == 2 && parts[0].isList() && parts[1].isList();
+  bool isOfFields = all && tree["type"].string("") != "builtins.dict" &&
+                    parts.size() == 2 && parts[0].isList() && parts[1].isList();
   std::vector<std::string> keys;
   for (const Json &key : isOfFields ? parts[0].list() : parts)
-    keys.push_back(key.isString()          ? key.string()
-                   : all && key.isNumber() ? std::to_string(key.integer())
-                                           : "");
+    keys.push_back(all || key.isString() ? textOf(key) : "");
   return keys.size() == children ? keys : std::vector<std::string>();
 }
 

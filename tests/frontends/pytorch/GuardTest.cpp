@@ -47,6 +47,9 @@ TEST(Guard, Forms) {
             "StrictGreaterThan((10.5*FloatPow(ToFloat(n.), 0.145)), 1e-3)");
   EXPECT_EQ(parsed("(1 if 2 > 1 else 3) == math.pi"),
             "Equality(Choice(StrictGreaterThan(2, 1), 1, 3), Unknown)");
+  EXPECT_EQ(parsed("L['d'][-1].size()[0] < L['d'][(2, 'a', -3)].shape[1]"),
+            "StrictLessThan(d.-1.size0, d.(2, a, -3).size1)");
+  EXPECT_EQ(parsed("L['d'][(2,)].shape[0]"), "d.(2).size0");
   EXPECT_EQ(parsed("f(L['x']._base.size()[0])"), "Unknown(x._base.size0)");
 }
 
@@ -56,6 +59,7 @@ TEST(Guard, Damaged) {
   EXPECT_EQ(parsed("(1"), "problem: lacks a closing parenthesis");
   EXPECT_EQ(parsed("1 2"), "problem: goes on behind its end");
   EXPECT_EQ(parsed("L['x'"), "problem: has a source that cannot be read");
+  EXPECT_EQ(parsed("L['x'][(1"), "problem: has a source that cannot be read");
   EXPECT_EQ(parsed("99999999999999999999 > 1"),
             "problem: has a number that cannot be read");
   for (const char *repeated : {"(", "not ", "-", "f(", "2**", "1 if 1 else "}) {
@@ -160,7 +164,9 @@ TEST(Guard, LargestSizes) {
   std::string range = R"("s0": {"min_val": 2, "max_val": 8})";
   EXPECT_THAT(importGuarded({"2*L['x'].size()[0] <= 17"}, range),
               AllOf(HasSubstr("min = 1 : i64, name = \"x_dim0\""),
-                    HasSubstr("max = 8 : i64")));
+                    HasSubstr("max = 8 : i64"),
+                    HasSubstr("size 1 of 'x_dim0' was not traced, as the file "
+                              "says 2..8")));
   // Floats leave nothing behind.
   EXPECT_THAT(importGuarded({"int(0.3*L['x'].size()[0]) <= 2"}, range),
               AllOf(HasSubstr("min = 2 : i64, name = \"x_dim0\""),
@@ -243,6 +249,30 @@ TEST(Guard, NamesInputsByTheirPlace) {
               HasSubstr("b_dim0 >= 3"));
   EXPECT_THAT(importPaths("L['b'].size()[0] > 2", "b", "", both),
               HasSubstr("b_dim0 >= 3"));
+}
+
+TEST(Guard, NamesInputsByTheirKeys) {
+  std::string both = leaf + ", " + leaf;
+  // forward(d), d = {1: ..., -1: ...} or {(0, 1): ..., (2, 3): ...}
+  EXPECT_THAT(importPaths("L['d'][-1].size()[0] > 2", "d__1", R"("d")",
+                          container("dict", both, "[1, -1]"), "", "[]", "d_1"),
+              HasSubstr("d__1_dim0 >= 3"));
+  for (const char *key : {"(2, 3)", "(0, 1)"})
+    EXPECT_THAT(
+        importPaths("L['d'][" + std::string(key) + "].size()[0] > 2",
+                    "d__2__3_", R"("d")",
+                    container("dict", both, "[[0, 1], [2, 3]]"), "", "[]",
+                    "d__0__1_"),
+        HasSubstr(key[1] == '2' ? "d__2__3__dim0 >= 3" : "d__0__1__dim0 >= 3"));
+  // forward(*, d, **kw), d = {'a': ...}, kw = {'a': ...}
+  auto ofNamed = [&](const std::string &guard) {
+    return importPaths(guard, "a", R"("d", "a")", " ",
+                       container("dict", leaf, keys("a")) + ", " + leaf,
+                       R"([\\\"d\\\", \\\"a\\\"])", "d_a");
+  };
+  EXPECT_THAT(ofNamed("L['d']['a'].size()[0] > 2"), HasSubstr("d_a_dim0 >= 3"));
+  EXPECT_THAT(ofNamed("L['kw']['a'].size()[0] > 2"),
+              AllOf(HasSubstr("a_dim0 >= 3"), Not(HasSubstr("d_a_dim0 >= 3"))));
 }
 
 TEST(Guard, OfMoreThanOneInput) {
