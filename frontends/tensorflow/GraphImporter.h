@@ -153,8 +153,8 @@ private:
   struct LoopSteps {
     /// The condition of these states.
     std::function<llvm::FailureOr<mlir::Value>(const Items &)> test;
-    /// Makes of the states that were tested the next ones; of these `wanted`
-    /// are, if it is not null, and the others nothing.
+    /// Makes of these states, which were tested before or not at all, the next
+    /// ones; of these `wanted` are, if it is not null, and the others nothing.
     std::function<llvm::LogicalResult(Items &, const std::set<int> *wanted)>
         take;
     /// As of StepLoop.

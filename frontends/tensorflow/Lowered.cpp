@@ -156,8 +156,17 @@ LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
   if (!nodes[loop.condition].inputs_size())
     return emitter.fail("has no condition");
   const std::string &condition = nodes[loop.condition].inputs(0);
-  // A step is a scope: its condition is computed in it, and then the rest.
+  // A step is a scope: its condition is computed in it, if that is asked for,
+  // and then the rest.
   std::optional<Scope> inner;
+  auto enter = [&](const Items &states) {
+    inner.emplace(scope.body, &scope, scope.path, scope.isFunction);
+    inner->arguments = scope.arguments;
+    for (const auto &entry : *entered)
+      inner->arguments[entry.getKey()] = entry.getValue();
+    for (auto [variable, state] : llvm::zip(loop.variables, states))
+      inner->arguments[nodes[variable.merge].name()] = state;
+  };
   auto import = [&](llvm::ArrayRef<std::string> roots) {
     size_t before = diagnostics.size();
     bool ok = importBody(*inner, roots) && diagnostics.size() == before;
@@ -167,17 +176,13 @@ LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
   LoopSteps steps;
   steps.isChoice = isChosen(scope.body, condition);
   steps.test = [&](const Items &states) -> llvm::FailureOr<Value> {
-    inner.emplace(scope.body, &scope, scope.path, scope.isFunction);
-    inner->arguments = scope.arguments;
-    for (const auto &entry : *entered)
-      inner->arguments[entry.getKey()] = entry.getValue();
-    for (auto [variable, state] : llvm::zip(loop.variables, states))
-      inner->arguments[nodes[variable.merge].name()] = state;
-    if (!import({condition}))
+    enter(states);
+    auto found = import({condition}) ? lookup(parseReference(condition), *inner)
+                                     : std::nullopt;
+    if (!found) {
+      inner.reset();
       return llvm::failure();
-    auto found = lookup(parseReference(condition), *inner);
-    if (!found)
-      return llvm::failure();
+    }
     return found->value;
   };
   steps.take = [&](Items &states,
@@ -189,10 +194,18 @@ LogicalResult GraphImporter::runLoop(const Loop &loop, const proto::Node &proto,
     for (auto [i, reference] : llvm::enumerate(next))
       if (isWanted(i))
         roots.push_back(reference);
-    if (!import(roots))
+    // The condition is not asked of steps of which it is known how many there
+    // are.
+    if (!inner)
+      enter(states);
+    if (!import(roots)) {
+      inner.reset();
       return llvm::failure();
+    }
+    Scope step = std::move(*inner);
+    inner.reset();
     for (auto [i, reference] : llvm::enumerate(next)) {
-      auto item = isWanted(i) ? lookup(parseReference(reference), *inner)
+      auto item = isWanted(i) ? lookup(parseReference(reference), step)
                               : std::optional<Item>(Item());
       if (!item)
         return emitter.fail("has a variable that nothing computes");

@@ -111,6 +111,28 @@ def lowered(folder: Path) -> None:
     write_arrays(folder, {"x": feed}, wanted)
 
 
+def lowered_steps(folder: Path) -> None:
+    """Loops as Switch and Merge whose number of steps is known, and which are written
+    out: they carry nothing, or set a list's elements from its last one on."""
+    steps = 70
+    w = Weights()(4, 4)
+
+    def listed():
+        return tf.TensorArray(F32, steps, element_shape=[None, 4])
+
+    @tf.function(input_signature=[spec("x", None, 3, 4)])
+    def function(x):
+        rows = tf.while_loop(lambda i, rows: i < steps, lambda i, rows: (i + 1, rows.write(i, x[:, i % 3] * tf.cast(i, F32))), (0, listed()))[1]
+        back = tf.while_loop(
+            lambda i, h, back: i < steps, lambda i, h, back: (i + 1, tf.tanh(h @ w), back.write(steps - 1 - i, h)), (0, x[:, 0], listed())
+        )
+        return rows.stack(), back[1], back[2].stack()
+
+    (folder / "graph.pb").write_bytes(freeze(function, True))
+    feed = np.random.RandomState(8).standard_normal((2, 3, 4)).astype(np.float32)
+    write_arrays(folder, {"x": feed}, {frozen_name(i): v.numpy() for i, v in enumerate(function(feed))})
+
+
 def channels_first(folder: Path) -> None:
     """Channels behind the batch, which TensorFlow's CPU does not run: what is wanted is
     computed with channels last."""
@@ -236,4 +258,4 @@ def saved_text(folder: Path) -> None:
     write_arrays(folder, {"a": a}, {"scores": forward(a)["scores"].numpy()})
 
 
-FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_parts, tf1_loop, lowered, open_steps, channels_first, nans, partitions, signatures, saved_text)}
+FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_parts, tf1_loop, lowered, lowered_steps, open_steps, channels_first, nans, partitions, signatures, saved_text)}
