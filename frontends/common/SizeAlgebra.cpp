@@ -32,8 +32,13 @@ AffineExpr SizeAlgebra::quotient(AffineExpr a, AffineExpr b) {
 AffineExpr SizeAlgebra::modulo(AffineExpr a, AffineExpr b) {
   if (!symbols.isAtLeast(b, numberLike(b, 1)))
     return {};
-  return graph::constantOf(b) ? graph::simplify(a % b)
-                              : define(a, b, StepOp::Mod);
+  if (graph::constantOf(b))
+    return graph::simplify(a % b);
+  AffineExpr rest = define(a, b, StepOp::Mod);
+  symbols.learnAtLeast(graph::simplify(b - 1), rest);
+  if (rest && symbols.isAtLeast(a, numberLike(a, 0)))
+    symbols.learnAtLeast(a, rest);
+  return rest;
 }
 
 AffineExpr SizeAlgebra::remainder(AffineExpr a, AffineExpr b) {

@@ -247,14 +247,17 @@ void SizeFacts::add(const Constraint &c) {
         multiples[symbol].push_back({c.right, *divisor});
       });
     break;
-  case Relation::AtLeast:
+  case Relation::AtLeast: {
+    AffineExpr known = simplify(c.left - c.right);
+    bool isSaid = anyOf(nonNegative, known,
+                        [&](AffineExpr other) { return other == known; });
     // What ranges say is no fact of its own, as of most.
-    if (AffineExpr known = simplify(c.left - c.right);
-        !isNonNegativeByRanges(known))
+    if (!isSaid && !isNonNegativeByRanges(known))
       forEachSymbol(known, [&](unsigned symbol) {
         nonNegative[symbol].push_back(known);
       });
     break;
+  }
   case Relation::Differs:
     // No proof asks for it.
     break;
@@ -290,7 +293,36 @@ static AffineExpr withoutQuotient(AffineExpr expr) {
   return {};
 }
 
-bool SizeFacts::isNonNegativeByRanges(AffineExpr expr) const {
+/// `expr` with each remainder by a size as large or as small as it can be,
+/// whichever makes the sum less: below its divisor, or no more than a dividend
+/// that is not negative. Null if there is no such remainder.
+static AffineExpr withoutRemainders(AffineExpr expr, const Facts &facts,
+                                    bool ofDividend) {
+  constexpr int64_t most = int64_t(1) << 24;
+  Sum sum(expr);
+  AffineExpr bounds = getAffineConstantExpr(0, expr.getContext());
+  auto *rest = llvm::remove_if(sum.terms, [&](const Sum::Term &term) {
+    AffineExpr atom = term.atoms.front();
+    if (term.atoms.size() != 1 || atom.getKind() != AffineExprKind::Mod ||
+        term.coefficient < -most || term.coefficient > most)
+      return false;
+    auto remainder = cast<AffineBinaryOpExpr>(atom);
+    AffineExpr by = remainder.getRHS(), bound = by - 1;
+    if (constantOf(by) || boundsOf(by, facts).low < 1)
+      return false;
+    if (ofDividend && boundsOf(remainder.getLHS(), facts).low >= 0)
+      bound = remainder.getLHS();
+    if (term.coefficient < 0)
+      bounds = bounds + bound * term.coefficient;
+    return true;
+  });
+  if (rest == sum.terms.end())
+    return {};
+  sum.terms.erase(rest, sum.terms.end());
+  return simplify(sum.toExpr(expr.getContext()) + bounds, facts);
+}
+
+static bool isNonNegativeByQuotients(AffineExpr expr, const Facts &facts) {
   constexpr int maxQuotients = 8;
   for (int i = 0; expr && i <= maxQuotients; ++i) {
     if (boundsOf(expr, facts).low >= 0 ||
@@ -301,11 +333,98 @@ bool SizeFacts::isNonNegativeByRanges(AffineExpr expr) const {
   return false;
 }
 
+bool SizeFacts::isNonNegativeByRanges(AffineExpr expr) const {
+  if (isNonNegativeByQuotients(expr, facts))
+    return true;
+  // Remainders of remainders.
+  constexpr int maxDepth = 4;
+  for (bool ofDividend : {false, true}) {
+    AffineExpr less = simplify(expr, facts);
+    for (int i = 0; less && i < maxDepth; ++i) {
+      less = withoutRemainders(less, facts, ofDividend);
+      if (less && isNonNegativeByQuotients(less, facts))
+        return true;
+    }
+  }
+  return false;
+}
+
+namespace {
+/// Sizes of ranges at which one expression may be less than others: what is
+/// negative there is not proved by ranges, which a look at the numbers says
+/// sooner than an attempt at a proof. A model may relate a size in hundreds of
+/// ways, and each question asks all of them.
+class LowCorner {
+public:
+  LowCorner(AffineExpr expr, const Facts &facts)
+      : facts(facts), sizes(facts.symbols.size()) {
+    aim(expr, true);
+    value = evaluate(expr, sizes);
+  }
+
+  /// Whether `expr` - `known` is less than 0 there.
+  bool isBelow(AffineExpr known) {
+    size_t before = aimed.size();
+    aim(known, false);
+    auto most = value ? evaluate(known, sizes) : std::nullopt;
+    for (; aimed.size() > before; aimed.pop_back())
+      sizes[aimed.back()] = 0;
+    return most && *value < *most;
+  }
+
+private:
+  /// Chooses for symbols that are not chosen yet so that `expr` is little, or
+  /// much, as far as that is seen.
+  void aim(AffineExpr expr, bool low) {
+    if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+      return choose(symbol.getPosition(), low);
+    auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+    if (!binary)
+      return;
+    bool isNegated = expr.getKind() == AffineExprKind::Mul &&
+                     constantOf(binary.getRHS()).value_or(1) < 0;
+    aim(binary.getLHS(), low != isNegated);
+    aim(binary.getRHS(), low);
+  }
+
+  void choose(unsigned symbol, bool low) {
+    if (symbol >= sizes.size() || sizes[symbol])
+      return;
+    constexpr int64_t much = int64_t(1) << 32;
+    Interval range = facts.symbols[symbol];
+    int64_t divisor = facts.symbolDivisors[symbol];
+    if (range.low < 1 || range.low > much || divisor < 1 || divisor > much)
+      return;
+    int64_t least = llvm::divideCeil(range.low, divisor) * divisor,
+            most = std::min(range.high, much) / divisor * divisor;
+    if (least > most)
+      return;
+    sizes[symbol] = low ? least : most;
+    aimed.push_back(symbol);
+  }
+
+  const Facts &facts;
+  /// 0 of symbols that nothing is said of.
+  SmallVector<int64_t> sizes;
+  SmallVector<unsigned> aimed;
+  std::optional<int64_t> value;
+};
+} // namespace
+
 bool SizeFacts::isNonNegative(AffineExpr expr) const {
-  return isNonNegativeByRanges(expr) ||
-         anyOf(nonNegative, expr, [&](AffineExpr known) {
-           return isNonNegativeByRanges(simplify(expr - known, facts));
-         });
+  if (isNonNegativeByRanges(expr))
+    return true;
+  if (nonNegative.empty())
+    return false;
+  // What is asked is most often what was said.
+  AffineExpr simple = simplify(expr);
+  if (anyOf(nonNegative, simple, [&](AffineExpr e) { return e == simple; }))
+    return true;
+  LowCorner corner(expr, facts);
+  return anyOf(nonNegative, expr, [&](AffineExpr known) {
+    return !corner.isBelow(known) &&
+           isNonNegativeByRanges(simplify(expr - known, facts));
+  });
 }
 
 bool SizeFacts::isProved(const Constraint &c) const {

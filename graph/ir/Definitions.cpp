@@ -193,8 +193,13 @@ static std::optional<NumberRange> applyRange(StepOp op, NumberRange a,
   bool divides = op == StepOp::TruncDiv || op == StepOp::FloatDiv;
   if (divides && b.low <= 0 && b.high >= 0)
     return std::nullopt;
-  if (op == StepOp::Mod)
-    return b.low < 1 ? std::nullopt : std::optional(NumberRange{0, b.high - 1});
+  if (op == StepOp::Mod) {
+    if (b.low < 1)
+      return std::nullopt;
+    // No more than the dividend, where that is not negative.
+    return NumberRange{0,
+                       a.low < 0 ? b.high - 1 : std::min(a.high, b.high - 1)};
+  }
   std::optional<NumberRange> result;
   for (double x : {a.low, a.high})
     for (double y : {b.low, b.high}) {

@@ -111,6 +111,35 @@ TEST_F(ConstraintsTest, Quotients) {
     EXPECT_FALSE(facts().isNonNegative(size));
 }
 
+/// By a size: they lie below it, and are no more than their dividend.
+TEST_F(ConstraintsTest, Remainders) {
+  AffineExpr rest = s[1] % s[0];
+  EXPECT_TRUE(facts().isNonNegative(s[0] - 1 - rest));
+  EXPECT_TRUE(facts().isNonNegative(s[0] * 2 - 2 - rest * 2));
+  EXPECT_TRUE(facts().isNonNegative(s[1] - rest));
+  EXPECT_TRUE(facts().isNonNegative(s[0] - 1 - number(5) % s[0]));
+  EXPECT_TRUE(facts().isNonNegative(s[1] - rest % s[2]));
+  EXPECT_FALSE(facts().isNonNegative(s[0] - 2 - rest));
+  EXPECT_FALSE(facts().isNonNegative(rest - 1));
+  EXPECT_FALSE(facts().isNonNegative(s[1] - 1 - rest));
+}
+
+/// Of many constraints on a size each may be what proves something.
+TEST_F(ConstraintsTest, OneOfMany) {
+  for (unsigned i = 3; i < 40; ++i) {
+    symbols.push_back({("m" + llvm::Twine(i)).str(), 1, 1, 64, 1});
+    AffineExpr other = getAffineSymbolExpr(i, &context);
+    constraints.push_back({Relation::AtLeast, s[1], other + 2, ""});
+  }
+  SizeFacts known = facts();
+  for (unsigned i = 3; i < 40; ++i) {
+    AffineExpr other = getAffineSymbolExpr(i, &context);
+    EXPECT_TRUE(known.isNonNegative(s[1] - other - 2));
+    EXPECT_TRUE(known.isNonNegative(s[1] * 2 - other - 3));
+    EXPECT_FALSE(known.isNonNegative(s[1] - other - 3));
+  }
+}
+
 TEST_F(ConstraintsTest, ConstraintsThatAlwaysHold) {
   auto isProved = [&](Relation relation, AffineExpr left, AffineExpr right) {
     return facts().isProved({relation, left, right, ""});
