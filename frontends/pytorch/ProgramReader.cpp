@@ -49,15 +49,13 @@ static Argument integer(Kind kind, int64_t value) {
   return argument;
 }
 
-// Sizes: an integer, or an expression of symbols.
-static ExpressionPtr sizeFrom(const Json &json, ExpressionParser &expressions) {
+/// An integer, or an expression of symbols: what a program computes of sizes,
+/// which may be negative.
+static ExpressionPtr integerFrom(const Json &json,
+                                 ExpressionParser &expressions) {
   auto [kind, value] = json.only();
-  if (kind == "as_int") {
-    int64_t size = value.integer();
-    if (size < 0)
-      value.fail("is " + llvm::Twine(size) + ", which is no size");
-    return makeInteger(std::max<int64_t>(size, 0));
-  }
+  if (kind == "as_int")
+    return makeInteger(value.integer());
   if (kind != "as_expr") {
     json.fail("is no size");
     return makeInteger(0);
@@ -69,6 +67,14 @@ static ExpressionPtr sizeFrom(const Json &json, ExpressionParser &expressions) {
     return expression;
   text.fail("cannot be read: the expression " + problem);
   return makeInteger(0);
+}
+
+/// The same of what a tensor has in memory.
+static ExpressionPtr sizeFrom(const Json &json, ExpressionParser &expressions) {
+  ExpressionPtr size = integerFrom(json, expressions);
+  if (auto [kind, value] = json.only(); kind == "as_int" && size->value < 0)
+    value.fail("is " + llvm::Twine(size->value) + ", which is no size");
+  return size;
 }
 
 /// A number of an enumeration.
@@ -260,15 +266,15 @@ Graph ProgramReader::readGraph(Json json, int depth) {
   for (const auto &[name, meta] : json["tensor_values"].fields())
     graph.tensors.emplace(name, readTensorMeta(meta, expressions));
   for (const auto &[name, value] : json["sym_int_values"].fields())
-    graph.integers.emplace(name, sizeFrom(value, expressions));
+    graph.integers.emplace(name, integerFrom(value, expressions));
   for (const auto &[name, value] : json["sym_float_values"].fields())
     if (auto [kind, number] = value.only(); kind == "as_expr")
-      graph.floats.emplace(name, sizeFrom(value, expressions));
+      graph.floats.emplace(name, integerFrom(value, expressions));
   for (const auto &[name, value] : json["sym_bool_values"].fields()) {
     auto [kind, condition] = value.only();
     graph.conditions.emplace(name, kind == "as_bool"
                                        ? makeInteger(condition.boolean())
-                                       : sizeFrom(value, expressions));
+                                       : integerFrom(value, expressions));
   }
   return graph;
 }

@@ -159,6 +159,13 @@ TEST(PyTorch, ArgumentsThatARowDoesNotKnow) {
                                    "supported, as_new_kind"));
 }
 
+/// What a program computes of sizes may be negative, which those are not.
+TEST(PyTorch, NegativeIntegers) {
+  ProgramFile p = simpleProgram();
+  p.integers = R"("neg": {"as_int": -9})";
+  EXPECT_THAT(import(p), Not(HasSubstr("error")));
+}
+
 TEST(PyTorch, StoragesThatDoNotHold) {
   ProgramFile p = simpleProgram();
   p.storages["weight_0"] = std::string(15, 0);
