@@ -203,7 +203,7 @@ Value Emitter::tryCreate(mlir::OperationName name, mlir::ValueRange operands,
         message.consume_front("'" + op + "' op ");
         std::string named = graph::nameSymbols(message, symbols.list());
         fail(named, named == message
-                        ? ""
+                        ? "check the shapes and types of what the node is given"
                         : "check the model, or the names and ranges that "
                           "--shape gives these sizes");
         return mlir::success();
@@ -248,10 +248,11 @@ bool Emitter::isSane(mlir::RankedTensorType type) {
     return false;
   }
   int64_t elements = 1;
-  for (AffineExpr dim : graph::getShape(type)) {
+  for (auto [i, dim] : llvm::enumerate(graph::getShape(type))) {
     auto size = graph::constantOf(dim);
     if (size && *size < 0) {
-      fail("a size becomes negative: " + llvm::Twine(*size),
+      fail("a size becomes negative: " + llvm::Twine(*size) +
+               ", of dimension " + llvm::Twine(i),
            "check the shapes that the model computes");
       return false;
     }

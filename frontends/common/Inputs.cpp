@@ -134,6 +134,15 @@ mlir::AffineExpr InputReader::sizeOf(const std::string &input, const Dim &dim) {
   return expr;
 }
 
+/// "1..8x3": a size for each dimension.
+static std::string exampleOf(llvm::ArrayRef<ModelDim> dims) {
+  std::string text;
+  for (const ModelDim &dim : dims)
+    text += (text.empty() ? "" : "x") +
+            (dim.size ? std::to_string(*dim.size) : std::string("1..8"));
+  return text;
+}
+
 mlir::RankedTensorType InputReader::typeOf(const ModelInput &input) {
   if (input.problem) {
     fail(input.name, input.problem->what, input.problem->remedy);
@@ -149,9 +158,11 @@ mlir::RankedTensorType InputReader::typeOf(const ModelInput &input) {
   }
   auto dims = dimsOf(input);
   if (isGiven && option->second.size() != dims.size()) {
-    fail(input.name, "--shape gives " + std::to_string(option->second.size()) +
-                         " dimensions, the model " +
-                         std::to_string(dims.size()));
+    fail(input.name,
+         "--shape gives " + std::to_string(option->second.size()) +
+             " dimensions, the model " + std::to_string(dims.size()),
+         "give one size or range for each, as in --shape " +
+             printable(input.name) + "=" + printable(exampleOf(*input.dims)));
     return {};
   }
   if (dims.size() > maxInputRank) {

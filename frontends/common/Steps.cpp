@@ -1,6 +1,7 @@
 #include "frontends/common/Steps.h"
 #include "frontends/common/Conditions.h"
 #include "frontends/common/Diagnostic.h"
+#include "frontends/common/OpenLoops.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -140,6 +141,11 @@ public:
   ~StepWriter() { e.setInBranch(wasInBranch); }
 
   llvm::LogicalResult run() {
+    if (loop.count && loop.count->isExact &&
+        loop.count->most > maxRepeatedSteps)
+      return e.fail("takes " + llvm::Twine(loop.count->most) +
+                        " steps; up to 2^20 are supported",
+                    loop.lengthRemedy);
     for (int64_t step = 0; !loop.count || step < loop.count->most; ++step) {
       // What is assumed of a step that may not be is no need of the model.
       e.setInBranch(wasInBranch || runs);

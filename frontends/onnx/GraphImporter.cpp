@@ -10,13 +10,6 @@ using llvm::Twine;
 using ::onnx::NodeProto;
 using ::onnx::TypeProto;
 
-/// Words by which a message goes into the body of a node.
-static std::string insideOf(const NodeProto &node) {
-  bool isGraph = node.op_type() == "Loop" || node.op_type() == "Scan" ||
-                 node.op_type() == "If";
-  return isGraph ? "in its body, " : "in its function body, ";
-}
-
 // Reports.
 
 void GraphImporter::report(Problem problem) {
@@ -24,37 +17,6 @@ void GraphImporter::report(Problem problem) {
   diagnostic.file = file;
   diagnostic.what = std::move(problem.what);
   diagnostic.remedy = std::move(problem.remedy);
-  diagnostics.push_back(std::move(diagnostic));
-}
-
-void GraphImporter::report(const Frame &frame, const Problem &problem) {
-  const Frame *outer = &frame;
-  SmallVector<const Frame *> inside;
-  for (; outer->parent; outer = outer->parent)
-    inside.push_back(outer);
-  if (lastReported == outer->node)
-    return;
-  lastReported = outer->node;
-  // Of many, the outermost and the innermost.
-  constexpr size_t shown = 3;
-  std::string path;
-  for (auto [i, f] : llvm::enumerate(llvm::reverse(inside)))
-    if (i < shown || i + shown >= inside.size())
-      path += insideOf(*f->parent->node) + printable(f->node->op_type()) +
-              " '" + printable(displayName(*f->node)) + "': ";
-    else if (i == shown)
-      path +=
-          "... " + std::to_string(inside.size() - 2 * shown) + " more ...: ";
-  Diagnostic diagnostic;
-  diagnostic.file = file;
-  diagnostic.node = displayName(*outer->node);
-  diagnostic.op = outer->node->op_type();
-  diagnostic.domain = normalDomain(outer->node->domain());
-  diagnostic.version = outer->version;
-  diagnostic.inputs = outer->inputs;
-  // The inner node's operands say more where the body fails.
-  diagnostic.what = path + problem.what;
-  diagnostic.remedy = problem.remedy;
   diagnostics.push_back(std::move(diagnostic));
 }
 
@@ -234,6 +196,17 @@ static std::string describeType(const Binding &binding, Emitter &emitter) {
   return "unknown";
 }
 
+/// Whether an If takes its first branch, if that is known.
+static std::optional<bool> branchOf(const NodeProto &node,
+                                    llvm::ArrayRef<Binding> inputs,
+                                    Emitter &emitter) {
+  if (node.op_type() != "If" || inputs.empty() || !inputs[0].value)
+    return std::nullopt;
+  auto known = emitter.evaluate(inputs[0].value).constants();
+  return known && known->size() == 1 ? std::optional(known->front() != 0)
+                                     : std::nullopt;
+}
+
 void GraphImporter::importNode(NodeProto &node,
                                const std::set<std::string> &used, Scope &scope,
                                const Frame *parent) {
@@ -276,19 +249,16 @@ void GraphImporter::importNode(NodeProto &node,
   // Behind a failed node only what its operands' absence cannot have caused is
   // reported: an operator that is not supported at all.
   Operator op = Operator::find(node.op_type(), frame.version, node.domain());
-  std::string key = normalDomain(node.domain()) + "::" + node.op_type() +
-                    "::" + node.overload();
-  bool isKnown = functions.count(key) ||
-                 (op && (op.hasFunctionBody() ||
-                         findRow(normalDomain(node.domain()), node.op_type(),
-                                 op.sinceVersion())));
+  bool isSupported = isKnown(node, op);
   bool ok = false;
-  if (complete || !isKnown)
+  if (complete || !isSupported)
     ok = succeeded(importResults(node, inputs, wanted, scope, frame, results));
   if (!ok) {
-    if (!tainted || !isKnown)
+    if (!tainted || !isSupported)
       if (auto &problem = emitter.getProblem())
         report(frame, *problem);
+    if (isSupported && !parent)
+      reportInside(frame, scope.opsets, branchOf(node, inputs, emitter));
     results = placeholders(node, parent);
   }
   for (int i = 0; i < node.output_size(); ++i) {
@@ -320,30 +290,8 @@ LogicalResult GraphImporter::importResults(NodeProto &node,
       return llvm::failure();
     return importFunction(*function, node, inputs, wanted, frame, results);
   }
-  if (!frame.version)
-    return emitter.fail("operator " + shown + " is of domain '" +
-                            printable(domain) +
-                            "', which the model does not import",
-                        "custom operators need a function in the model");
-  if (!op && llvm::StringRef(domain).starts_with("com.microsoft"))
-    return emitter.fail(
-        "operator " + shown + " is not supported: it is ONNX Runtime's own",
-        domain == "com.microsoft.nchwc"
-            ? "its layout is of one machine: save the model at ONNX Runtime's "
-              "optimization level extended or lower"
-            : "save the model without ONNX Runtime's optimizations, or at "
-              "level "
-              "basic");
-  if (!op)
-    return newestVersion(domain)
-               ? emitter.fail("there is no operator " + shown + " in opset " +
-                                  Twine(frame.version),
-                              "export the model with an opset that has it")
-               : emitter.fail("operator " + shown +
-                                  " is not supported: it is no ONNX operator",
-                              "export without operators of other runtimes, or "
-                              "give the model a "
-                              "function of that name");
+  if (auto unknown = unknownOperator(node, op, frame.version))
+    return emitter.fail(unknown->what, unknown->remedy);
   if (op.isDeprecated() && !row)
     return emitter.fail("operator " + shown + " is deprecated in opset " +
                             Twine(frame.version),
@@ -384,14 +332,12 @@ LogicalResult GraphImporter::importResults(NodeProto &node,
       standard == scope.opsets.end() ? newestVersion("") : standard->second;
   auto body =
       op.functionBody(node, frame.version, defaultVersion, types, error);
-  if (!body)
-    return emitter.fail(
-        "operator " + shown + " is not supported" +
-            (row ? " with these attributes and inputs" : "") +
-            (error.empty() ? "" : " (" + printable(error) + ")"),
-        "replace it in the model by supported operators (see the operator "
-        "table "
-        "in the documentation)");
+  if (!body) {
+    Problem problem = unsupportedOperator(
+        node, (row ? " with these attributes and inputs" : "") +
+                  (error.empty() ? "" : " (" + printable(error) + ")"));
+    return emitter.fail(problem.what, problem.remedy);
+  }
   return importFunction(*body, node, inputs, wanted, frame, results);
 }
 

@@ -104,6 +104,19 @@ private:
   struct Function;
 
   void report(const Frame &frame, const Problem &problem);
+  /// Whether the operator is one that can be imported, of some attributes.
+  bool isKnown(const ::onnx::NodeProto &node, const Operator &op) const;
+  /// Reports operators that are not supported at all and that a node which
+  /// failed needs in its bodies, or the functions that it calls: whatever else
+  /// is wrong, these are listed at once. `branch` is the one that an If takes,
+  /// if that is known.
+  void reportInside(const Frame &frame,
+                    const std::map<std::string, int> &opsets,
+                    std::optional<bool> branch);
+  /// The same of these nodes, as far as `roots` need them.
+  void reportUnknown(const Frame &frame, const Nodes &nodes,
+                     const std::vector<std::string> &roots,
+                     const std::map<std::string, int> &opsets);
   /// Counts bytes of bodies, as Emitter::writeOut counts their nodes.
   llvm::LogicalResult countExpandedBytes(int64_t bytes);
   void importNode(::onnx::NodeProto &node, const std::set<std::string> &used,
@@ -217,10 +230,24 @@ private:
   /// The outermost node that was reported last: one report each is enough.
   const ::onnx::NodeProto *lastReported = nullptr;
   int64_t expandedBytes = 0;
+  /// Of the node that reportInside() looks into: what was reported before, and
+  /// the operators, each of which is reported once.
+  std::string toldInside;
+  std::set<std::string> listed;
+  /// Functions that reportInside() has looked into.
+  std::set<const ::onnx::FunctionProto *> lookedInto;
   /// What leastNodes has found; 0 while it looks.
   std::map<std::pair<const ::onnx::FunctionProto *, std::vector<bool>>, int64_t>
       leastKnown;
 };
+
+/// What is wrong with a node of an operator that `version` of its domain (0 if
+/// the model imports none) does not have; none where it has.
+std::optional<Problem> unknownOperator(const ::onnx::NodeProto &node,
+                                       const Operator &op, int version);
+/// "operator Foo is not supported", and `why`.
+Problem unsupportedOperator(const ::onnx::NodeProto &node,
+                            const std::string &why);
 
 /// What is wrong between a declared type and that of a value; false where
 /// nothing is.

@@ -182,6 +182,22 @@ LogicalResult GraphImporter::writeOutLoop(Loop &loop, Scope &around,
   return llvm::success();
 }
 
+/// Fails where nothing ends a loop, or but a number of steps that is known to
+/// be more than can run.
+static LogicalResult checkEnd(const ::onnx::GraphProto &body, Value trips,
+                              Value condition, Emitter &e) {
+  auto most = knownInteger(trips, e);
+  bool isEndless = !trips || most > maxRepeatedSteps;
+  bool starts = !condition || knownInteger(condition, e) == 1;
+  if (!isEndless || !starts || !neverEnds(body))
+    return llvm::success();
+  return e.fail(most ? "takes " + std::to_string(*most) +
+                           " steps; up to 2^20 are supported"
+                     : "has no end: it has no number of steps, and its "
+                       "condition is always true",
+                "export the model with a loop that ends in fewer steps");
+}
+
 LogicalResult GraphImporter::importLoop(NodeProto &node,
                                         const std::vector<Binding> &inputs,
                                         Scope &scope, const Frame &frame,
@@ -201,6 +217,8 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
   loop.outputs = node.output_size() - loop.carried.size();
   Scope around = scope.inner();
   addInitializers(*loop.body, around);
+  if (failed(checkEnd(*loop.body, loop.trips, loop.condition, emitter)))
+    return llvm::failure();
   auto known = knownInteger(loop.trips, emitter);
   bool hasNoShape = known == 0 && loop.outputs > 0;
   std::optional<StepCount> count;

@@ -19,6 +19,8 @@ llvm::LogicalResult tensorsOf(llvm::ArrayRef<Binding> outputs,
                               std::vector<mlir::Value> &values, Emitter &e);
 /// Whether the body computes its condition, which then may end the loop.
 bool computesCondition(const ::onnx::GraphProto &body);
+/// Whether the body's condition is true whatever happens.
+bool neverEnds(const ::onnx::GraphProto &body);
 
 /// A Loop: states are given from step to step, other outputs of the body are
 /// stacked.

@@ -93,7 +93,9 @@ llvm::LogicalResult charonia::frontend::fitWindow(const Window &w, Emitter &e) {
                     "narrow the range with --shape so that " + size +
                         " >= " + std::to_string(inside));
     return e.fail("a window of " + window +
-                  " does not fit into the padded size " + size);
+                      " does not fit into the padded size " + size +
+                      " of dimension " + llvm::Twine(w.firstSpatial() + i),
+                  "give the model a larger input, or pad it");
   }
   return llvm::success();
 }

@@ -17,10 +17,13 @@ charonia::frontend::onnx::readWindowList(Node &n, Emitter &e,
     return SmallVector<int64_t>(count, otherwise);
   if (values->size() != count)
     return e.fail("attribute '" + name + "' has " + Twine(values->size()) +
-                  " entries, but needs " + Twine(count));
+                      " entries, but needs " + Twine(count),
+                  "export the model again");
   for (int64_t value : *values)
     if (value < low || value > maxWindow)
-      return e.fail("attribute '" + name + "' may not hold " + Twine(value));
+      return e.fail("attribute '" + name + "' may not hold " + Twine(value) +
+                        ", but " + Twine(low) + ".." + Twine(maxWindow),
+                    "export the model again");
   return *values;
 }
 

@@ -301,7 +301,8 @@ TEST(Malformed, ContradictoryShapes) {
       import(parse("graph (float[2, 3] x, float[4, 5] z) => (float[2, 3] y) {"
                    " y = Add (x, z) }")),
       "error: test.onnx: node 'y' (Add, opset 18): shapes [2, 3] and [4, 5] do "
-      "not broadcast\n  inputs: x: float32[2, 3]; z: float32[4, 5]\n");
+      "not broadcast\n  inputs: x: float32[2, 3]; z: float32[4, 5]\n"
+      "  remedy: check the shapes and types of what the node is given\n");
   EXPECT_THAT(
       import(parse("graph (float[2, 3] x, float[4, 5] z) => (float[?, ?] y) {"
                    " y = MatMul (x, z) }")),
@@ -361,13 +362,13 @@ TEST(Malformed, Windows) {
   check("kernel_shape = [0]", "a kernel cannot have a size of 0");
   check("kernel_shape = [3, 3]", "needs a kernel of 1 dimensions");
   check("kernel_shape = [3], strides = [0]",
-        "attribute 'strides' may not hold 0");
+        "attribute 'strides' may not hold 0, but 1..");
   check("kernel_shape = [3], strides = [1, 1]",
         "attribute 'strides' has 2 entries, but needs 1");
   check("kernel_shape = [3], pads = [-1, 0]",
         "attribute 'pads' may not hold -1");
   check("kernel_shape = [9]",
-        "a window of 9 does not fit into the padded size 8");
+        "a window of 9 does not fit into the padded size 8 of dimension 2");
   check("kernel_shape = [10], strides = [2], ceil_mode = 1",
         "a window of 10 does not fit into the padded size 8");
   check("kernel_shape = [3], dilations = [2147483648]",
