@@ -395,9 +395,9 @@ static std::vector<GpuTile> tilesAcross(const GpuDot &dot) {
 /// 256 columns took 15 % longer than two of 128 by 128. Of `boxes` widths
 /// matter less.
 static double handicapOf(const GpuTile &tile, bool isQueue, bool boxes,
-                         bool isLong) {
+                         int64_t terms) {
   constexpr int64_t narrow = 128, narrowest = 64, deep = 7;
-  bool isDeep = tile.stages >= deep;
+  bool isDeep = tile.stages >= deep, isLong = terms >= longSum;
   // 2048 x 11008 x 4096 took 296 us in tiles of 128 x 128, estimated 265, and
   // 270 in 128 x 256.
   constexpr int64_t largest = 128 * 256;
@@ -412,9 +412,9 @@ static double handicapOf(const GpuTile &tile, bool isQueue, bool boxes,
   // row of theirs: of seven products of 2048 to 4096 rows and 768 or 1024 terms
   // they took .88 to .99 of what tiles along rows did. In long sums smaller
   // ones do, which keep more stages: 2048 x 768 x 3072 15.7 us of 17.8.
-  constexpr int64_t high = 128, large = 160;
+  constexpr int64_t high = 128, large = 160, shortSum = 512;
   if (boxes && !isQueue && tile.swap && tile.m == high && tile.n > narrowest &&
-      isLong == (tile.n < large))
+      terms >= shortSum && isLong == (tile.n < large))
     return isLong ? 1.01 : 0.97;
   if (llvm::isPowerOf2_64(tile.n))
     return tile.swap ? 1.02 : 1;
@@ -523,7 +523,7 @@ std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
       bool boxes = copiesBoxes(dot, tile);
       double handicap =
           handicapOf(tile, /*isQueue=*/tiles > 3 * dot.chip->multiprocessors,
-                     boxes, dot.k >= longSum) *
+                     boxes, dot.k) *
           (boxes && splits == 1 && dot.k >= longSum ? kWholeSums : 1);
       ranked.push_back({timeOf(dot, tile, handicap), tile});
     }

@@ -354,6 +354,18 @@ bool FusionPlan::tryInline(Group &producer, ArrayRef<OpOperand *> readers) {
   return true;
 }
 
+/// Whether operators read a value that may cancel what they add, or what only
+/// moves it: a sum of parts of one product is exact where these are stored as
+/// they were summed up, and infinite where they leave the shorter type.
+static bool mayBeParts(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) {
+    auto reader = dyn_cast<GraphOpInterface>(user);
+    return !reader || reader.mayCancel() ||
+           (reader.getRole() != OpRole::Pointwise &&
+            reader.getRole() != OpRole::Reduction);
+  });
+}
+
 /// What is longer than its operand, at the end of a kernel that has both, is
 /// for its readers to compute, where all can: less is stored and read.
 void FusionPlan::sinkLonger() {
@@ -364,6 +376,7 @@ void FusionPlan::sinkLonger() {
     Operation *shorter = op.getOperand(0).getDefiningOp();
     Readers readers = readersOf(&op);
     if (!shorter || groupOf(shorter) != group || readers.empty() ||
+        (roleOf(shorter) == OpRole::Contraction && mayBeParts(&op)) ||
         llvm::any_of(readers, [&](OpOperand *use) {
           return groupOf(use->getOwner()) == group;
         }))
