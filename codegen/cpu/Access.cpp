@@ -306,54 +306,54 @@ void KernelEmitter::prefetchRow(const AccessOp &access, const PiecePlace &at,
 }
 
 /// A run of elements that are narrower than what the machine loads under a
-/// mask: a register where all of them are wanted, as mostly, else those from
-/// `guard.first` to `guard.end` one by one, and zeros.
+/// mask: a register where all of them are wanted, as mostly, zeros where none
+/// is, as behind short rows, else those from `guard.first` to `guard.end` one
+/// by one.
 Value *KernelEmitter::loadNarrow(llvm::FixedVectorType *type, Value *address,
                                  const LaneGuard &guard, llvm::MDNode *apart) {
   llvm::Type *element = type->getElementType();
+  int64_t width = type->getNumElements();
   llvm::Align align(element->getPrimitiveSizeInBits() / 8);
   auto newBlock = [&](llvm::StringRef name) {
     return llvm::BasicBlock::Create(context, name, kernel);
   };
-  llvm::BasicBlock *all = newBlock("all"), *some = newBlock("some"),
-                   *one = newBlock("one"), *read = newBlock("read"),
-                   *after = newBlock("loaded");
+  llvm::BasicBlock *all = newBlock("all"), *part = newBlock("part"),
+                   *some = newBlock("some"), *after = newBlock("loaded");
   auto widened = [&](Value *place) {
     return b.CreateSExt(place, b.getInt64Ty());
   };
   Value *first = guard.first ? widened(guard.first) : i64(0),
-        *end = guard.end ? widened(guard.end) : i64(type->getNumElements());
-  b.CreateCondBr(
-      b.CreateICmpEQ(b.CreateSub(end, first), i64(type->getNumElements())), all,
-      some);
+        *end = guard.end ? widened(guard.end) : i64(width);
+  b.CreateCondBr(b.CreateICmpEQ(b.CreateSub(end, first), i64(width)), all,
+                 part);
   b.SetInsertPoint(all);
   Value *whole =
       withScopes(b.CreateAlignedLoad(type, address, align), nullptr, apart);
   b.CreateBr(after);
 
+  b.SetInsertPoint(part);
+  b.CreateCondBr(b.CreateICmpSLT(first, end), some, after);
   b.SetInsertPoint(some);
-  Value *slot = allocateScratch(type->getPrimitiveSizeInBits() / 8);
-  b.CreateAlignedStore(llvm::Constant::getNullValue(type), slot, align);
-  b.CreateCondBr(b.CreateICmpSLT(first, end), one, read);
-  b.SetInsertPoint(one);
-  llvm::PHINode *place = b.CreatePHI(b.getInt64Ty(), 2);
-  place->addIncoming(first, some);
-  b.CreateAlignedStore(
-      withScopes(b.CreateAlignedLoad(
-                     element, b.CreateGEP(element, address, place), align),
-                 nullptr, apart),
-      b.CreateGEP(element, slot, place), align);
-  Value *next = b.CreateAdd(place, i64(1));
-  place->addIncoming(next, one);
-  b.CreateCondBr(b.CreateICmpSLT(next, end), one, read);
-  b.SetInsertPoint(read);
-  Value *part = b.CreateAlignedLoad(type, slot, align);
+  Value *picked = llvm::PoisonValue::get(type);
+  for (int64_t i = 0; i < width; ++i) {
+    Value *isWanted = b.CreateICmpSLT(i64(i), end);
+    if (guard.first)
+      isWanted = b.CreateAnd(isWanted, b.CreateICmpSGE(i64(i), first));
+    Value *place =
+        b.CreateSelect(isWanted, b.CreateConstGEP1_64(element, address, i),
+                       zeros(align.value()));
+    picked = b.CreateInsertElement(
+        picked,
+        withScopes(b.CreateAlignedLoad(element, place, align), nullptr, apart),
+        i);
+  }
   b.CreateBr(after);
 
   b.SetInsertPoint(after);
-  llvm::PHINode *result = b.CreatePHI(type, 2);
+  llvm::PHINode *result = b.CreatePHI(type, 3);
   result->addIncoming(whole, all);
-  result->addIncoming(part, read);
+  result->addIncoming(llvm::Constant::getNullValue(type), part);
+  result->addIncoming(picked, some);
   return result;
 }
 

@@ -212,23 +212,24 @@ def test_reshape_to_other_size(tmp_path):
     says(compile_bad(tmp_path, model), "view", RESHAPED)
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_index_out_of_range(tmp_path, known):
-    """Nothing is read there: the result is 0, whether the indices are constant or not."""
-    indices = np.array([0, 9, -9], np.int64)
-    node = helper.make_node("Gather", ["x", "index"], ["y"], name="pick")
-    inputs, constants = [info("x", [4, 6])], []
-    if known:
-        constants.append(onnx.numpy_helper.from_array(indices, "index"))
-    else:
-        inputs.append(info("index", [3], INT64))
-    model = make([node], inputs, [info("y", None)], constants)
+INDICES_OUTSIDE = np.array([0, 9, -9], np.int64)
+PICK = helper.make_node("Gather", ["x", "index"], ["y"], name="pick")
+
+
+def test_index_out_of_range(tmp_path):
+    """Nothing is read there: the result is 0."""
+    model = make([PICK], [info("x", [4, 6]), info("index", [3], INT64)], [info("y", None)])
     engine = tmp_path / "model.engine"
     harness.compile_model(write(tmp_path, model), engine)
-    feeds = {"x": np.arange(1, 25, dtype=np.float32).reshape(4, 6), "index": indices}
-    feeds = {i.name: feeds[i.name] for i in inputs}
+    feeds = {"x": np.arange(1, 25, dtype=np.float32).reshape(4, 6), "index": INDICES_OUTSIDE}
     (y,) = harness.run_engine(engine, feeds, ["y"], tmp_path / "run")
     np.testing.assert_array_equal(y, [feeds["x"][0], np.zeros(6), np.zeros(6)])
+
+
+def test_written_index_out_of_range(tmp_path):
+    index = onnx.numpy_helper.from_array(INDICES_OUTSIDE, "index")
+    model = make([PICK], [info("x", [4, 6])], [info("y", None)], [index])
+    says(compile_bad(tmp_path, model), "pick", "Gather", "index 9", "4 elements of dimension 0", "correct the index")
 
 
 def test_huge_dimensions(tmp_path):
