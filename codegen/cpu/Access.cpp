@@ -395,11 +395,13 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
   if (at.valid < at.width)
     mask = conjunction(b, mask, laneMask(at.valid, at.width));
   bool maskable = bytes >= 4 || hasAvx512(isa);
+  auto runAddress = [&] {
+    return at.guard.scalar ? b.CreateSelect(at.guard.scalar, at.base,
+                                            zeros(at.width * bytes))
+                           : at.base;
+  };
   if (at.stride == 1 && (!mask || maskable)) {
-    Value *address = at.base;
-    if (at.guard.scalar)
-      address =
-          b.CreateSelect(at.guard.scalar, address, zeros(at.width * bytes));
+    Value *address = runAddress();
     if (!mask)
       return fromMemory(load(type, address), element);
     llvm::SmallVector<Value *> parts =
@@ -418,15 +420,10 @@ Value *KernelEmitter::loadPiece(tile::LoadOp op, int64_t row, int64_t chunk,
     return fromMemory(concatenate(parts), element);
   }
   if (at.stride == 1 && at.valid == at.width &&
-      (at.guard.first || at.guard.end)) {
-    Value *address = at.base;
-    if (at.guard.scalar)
-      address =
-          b.CreateSelect(at.guard.scalar, address, zeros(at.width * bytes));
+      (at.guard.first || at.guard.end))
     return fromMemory(loadNarrow(llvm::cast<llvm::FixedVectorType>(type),
-                                 address, at.guard, apart),
+                                 runAddress(), at.guard, apart),
                       element);
-  }
 
   // Elements apart.
   if (Value *value = loadSpread(op, at, at.guard.mask ? mask : nullptr))
