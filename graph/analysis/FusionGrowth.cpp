@@ -381,14 +381,14 @@ void FusionPlan::sinkLonger() {
           return groupOf(use->getOwner()) == group;
         }))
       continue;
-    llvm::erase(group->ops, &op);
+    auto *place = llvm::find(group->ops, &op);
+    place = group->ops.erase(place);
     makeGroup(&op);
-    Group &own = *storage.back();
-    if (tryInline(own, readers.getArrayRef()))
+    if (tryInline(*storage.back(), readers.getArrayRef()))
       continue;
-    own.ops.clear();
+    storage.back()->ops.clear();
     groups[&op] = group;
-    group->ops.push_back(&op);
+    group->ops.insert(place, &op); // as if nothing had been tried
   }
 }
 
