@@ -3,9 +3,11 @@
 #include "codegen/gpu/EarlyLoads.h"
 #include "codegen/gpu/LoopPipeline.h"
 #include "codegen/gpu/Loops.h"
+#include "codegen/gpu/PersistTiles.h"
 #include "codegen/layout/Layouts.h"
 #include "codegen/target/StepSums.h"
 #include "codegen/tile/analysis/Values.h"
+#include "codegen/tile/ir/IndexAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
@@ -23,20 +25,28 @@ struct CopyWarps {
   int64_t warps = 1, given = 0;
 };
 
+/// What instances that stay walk along: a tile's number, up to so many.
+struct Walk {
+  tile::ProgramIdOp id;
+  int64_t tiles, instances;
+};
+
 class BoxPipeline {
 public:
   BoxPipeline(scf::ForOp loop, ArrayRef<Stream> streams,
               SmallVector<BoxCopy> boxes, llvm::SetVector<Operation *> places,
-              int64_t stages, unsigned warps, CopyWarps copyWarps,
-              bool overlaps)
+              int64_t stages, std::optional<Walk> walk, unsigned warps,
+              CopyWarps copyWarps, bool overlaps)
       : loop(loop), streams(streams), boxes(std::move(boxes)),
-        places(std::move(places)), stages(stages), warps(warps),
+        places(std::move(places)), stages(stages), walk(walk), warps(warps),
         copyWarps(copyWarps), overlaps(overlaps), trips(tripCount(loop)),
         function(loop->getParentOfType<func::FuncOp>()), b(loop->getContext()) {
   }
 
   void run() {
     findDots();
+    if (walk)
+      createWalk();
     createRings();
     createCopyWarps();
     b.setInsertionPoint(loop);
@@ -56,12 +66,13 @@ private:
     return std::min<size_t>(streams.size(), copyWarps.warps);
   }
   /// Slots are filled again, so it has to be told when they are empty.
-  bool refills() const { return !trips || *trips > stages; }
+  bool refills() const { return walk || !trips || *trips > stages; }
 
   /// A slot and the parity of its barrier's phase.
   struct Place {
     Value slot, parity;
   };
+  Place begin() { return {constant(0), constant(0)}; }
   Place next(Place at) {
     Value slot = arith::AddIOp::create(b, loc(), at.slot, constant(1));
     Value end = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::eq, slot,
@@ -79,6 +90,16 @@ private:
         return dots.clear();
       dots.push_back(dot);
     }
+  }
+
+  /// The loop over tiles carries the slot that is read, and its parity.
+  void createWalk() {
+    b.setInsertionPoint(walk->id);
+    Place at = begin();
+    tiles = loopOverTiles(walk->id, walk->tiles, walk->instances,
+                          {at.slot, at.parity});
+    AffineMap grid = AffineMap::getConstantMap(walk->instances, b.getContext());
+    function->setAttr(tile::kGridAttr, AffineMapAttr::get(grid));
   }
 
   Value createBarriers(int64_t arrivals) {
@@ -127,15 +148,14 @@ private:
     return places;
   }
 
-  /// The iterations from `first` on to before `end`, slot after slot; `bytes`:
-  /// what the slot's barrier has to wait for; null: it knows.
-  void copyAll(const IRMapping &mapping, Value first, Value end,
-               const Chosen &chosen, Value bytes, bool isRefill) {
-    if (chosen.empty())
-      return;
+  /// The iterations from `first` on to before `end`, slot after slot, from
+  /// `start` to where the next ones go; `bytes`: what the slot's barrier has to
+  /// wait for; null: it knows.
+  Place copyAll(const IRMapping &mapping, Value first, Value end,
+                const Chosen &chosen, Value bytes, Place start, bool isRefill) {
     Value step = mapping.lookupOrDefault(loop.getStep());
     auto fill = scf::ForOp::create(b, loc(), first, end, step,
-                                   ValueRange{constant(0), constant(0)});
+                                   ValueRange{start.slot, start.parity});
     OpBuilder::InsertionGuard guard(b);
     Block *body = fill.getBody();
     if (!body->empty())
@@ -155,6 +175,7 @@ private:
                   isLast[i]);
     Place after = next(at);
     scf::YieldOp::create(b, loc(), ValueRange{after.slot, after.parity});
+    return {fill.getResult(0), fill.getResult(1)};
   }
 
   /// What the copies of one iteration bring.
@@ -170,11 +191,23 @@ private:
     return sum;
   }
 
+  /// What copies need, of a tile of that number where instances walk.
+  IRMapping clonePlaces(Value number) {
+    IRMapping mapping;
+    if (walk) {
+      mapping.map(walk->id.getResult(), number);
+      mapping.map(tiles.getInductionVar(), number);
+    }
+    for (Operation *op : places)
+      if (!walk || op != walk->id)
+        b.clone(*op, mapping);
+    return mapping;
+  }
+
   /// What one warp copies: weights ahead of the kernels before.
   void copyPart(const Chosen &part) {
-    IRMapping mapping;
-    for (Operation *op : places)
-      b.clone(*op, mapping);
+    IRMapping mapping =
+        clonePlaces(walk ? b.clone(*walk->id)->getResult(0) : Value());
     Value first = mapping.lookupOrDefault(loop.getLowerBound()),
           end = mapping.lookupOrDefault(loop.getUpperBound()), ahead = end;
     if (refills()) {
@@ -189,13 +222,41 @@ private:
       (boxes[i].load.getIndependent() ? weights : others).push_back(i);
     }
     Value bytes = bytesOf(part);
-    copyAll(mapping, first, ahead, weights, bytes, false);
+    if (!weights.empty())
+      copyAll(mapping, first, ahead, weights, bytes, begin(), false);
     if (overlaps && !others.empty())
       simt::WaitDependenciesOp::create(b, loc());
-    copyAll(mapping, first, ahead, others, weights.empty() ? bytes : Value(),
-            false);
+    if (!others.empty())
+      copyAll(mapping, first, ahead, others, weights.empty() ? bytes : Value(),
+              begin(), false);
+    if (walk)
+      return copyWalk(mapping, ahead, end, part, bytes);
     if (refills())
-      copyAll(mapping, ahead, end, part, bytes, true);
+      copyAll(mapping, ahead, end, part, bytes, begin(), true);
+  }
+
+  /// What is left of the first tile, then all others. A slot that nobody has
+  /// filled yet counts as one whose phase of parity 1 is over.
+  void copyWalk(const IRMapping &ofFirst, Value ahead, Value end,
+                const Chosen &part, Value bytes) {
+    bool isFull = *trips >= stages;
+    Place at{constant(isFull ? 0 : *trips), constant(isFull ? 0 : 1)};
+    at = copyAll(ofFirst, ahead, end, part, bytes, at, true);
+    Value each = constant(walk->instances),
+          first = ofFirst.lookup(walk->id.getResult()),
+          next = arith::AddIOp::create(b, loc(), first, each);
+    auto others = scf::ForOp::create(b, loc(), next, constant(walk->tiles),
+                                     each, ValueRange{at.slot, at.parity});
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(others.getBody());
+    IRMapping mapping = clonePlaces(others.getInductionVar());
+    for (unsigned i : part)
+      isLast[i] = createIsLast(b, boxes[i], mapping);
+    at = copyAll(
+        mapping, mapping.lookupOrDefault(loop.getLowerBound()),
+        mapping.lookupOrDefault(loop.getUpperBound()), part, bytesOf(part),
+        {others.getRegionIterArg(0), others.getRegionIterArg(1)}, true);
+    scf::YieldOp::create(b, loc(), ValueRange{at.slot, at.parity});
   }
 
   void createCopyWarps() {
@@ -219,7 +280,10 @@ private:
     SmallVector<Value> values(loop.getInitArgs());
     unsigned carried = values.size();
     // The slot that is read, and its parity; the slot before.
-    values.append({constant(0), constant(0), constant(0)});
+    Place start =
+        walk ? Place{tiles.getRegionIterArg(0), tiles.getRegionIterArg(1)}
+             : begin();
+    values.append({start.slot, start.parity, constant(0)});
     auto fresh =
         scf::ForOp::create(b, loc(), loop.getLowerBound(), loop.getUpperBound(),
                            loop.getStep(), values);
@@ -246,8 +310,19 @@ private:
     for (auto [old, with] : llvm::zip(loop.getResults(), fresh.getResults()))
       old.replaceAllUsesWith(with);
     waitBehind(fresh);
+    if (walk)
+      leaveLoop(fresh, carried);
     eraseDead(body);
     loop.erase();
+  }
+
+  /// The next tile is read from where this one ends, whose last slot is empty.
+  void leaveLoop(scf::ForOp fresh, unsigned carried) {
+    if (!dots.empty())
+      simt::ArriveOp::create(
+          b, loc(), slotOf(empty, fresh.getResult(carried + 2)), Value());
+    tiles.getBody()->getTerminator()->setOperands(
+        {fresh.getResult(carried), fresh.getResult(carried + 1)});
   }
 
   void writeBody(IRMapping &mapping, Place at, Value before, Value index) {
@@ -303,6 +378,7 @@ private:
   /// What copies need of the function's body, in order.
   llvm::SetVector<Operation *> places;
   int64_t stages;
+  std::optional<Walk> walk;
   unsigned warps;
   CopyWarps copyWarps;
   bool overlaps;
@@ -310,6 +386,8 @@ private:
   func::FuncOp function;
   OpBuilder b;
   SmallVector<simt::WarpgroupDotOp> dots;
+  /// The loop over the tiles of an instance that stays.
+  scf::ForOp tiles;
   SmallVector<Value> rings;
   /// Of each stream whether its tile is a last one, in the part that copies it.
   SmallVector<Value> isLast;
@@ -400,6 +478,63 @@ placesOf(scf::ForOp loop, ArrayRef<Stream> streams, ArrayRef<BoxCopy> boxes) {
   return places;
 }
 
+/// With fewer slots the loop over terms waits longer than a tile's end does.
+constexpr int64_t kLeastWalkStages = 3;
+
+/// Whether instances may stay: the kernel is of this loop and what has no part
+/// in its rings, over a known number of tiles, none of which needs another
+/// instance, in several rounds.
+std::optional<Walk> walkOf(scf::ForOp loop, const PipelineOptions &options) {
+  auto function = loop->getParentOfType<func::FuncOp>();
+  auto grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
+  std::optional<int64_t> trips = tripCount(loop);
+  if (!grid || !grid.getValue().isSingleConstant() || !trips || *trips < 1 ||
+      function->hasAttr(tile::kClusterAttr) ||
+      function->hasAttr(tile::kScratchAttr))
+    return std::nullopt;
+  Walk walk{nullptr, grid.getValue().getSingleConstantResult(),
+            options.multiprocessors};
+  if (walk.instances == 0 || walk.tiles <= walk.instances)
+    return std::nullopt;
+  for (Operation &op : function.getBody().front()) {
+    if (auto id = dyn_cast<tile::ProgramIdOp>(op)) {
+      if (walk.id)
+        return std::nullopt;
+      walk.id = id;
+    } else if (&op != loop &&
+               op.walk([](Operation *inner) {
+                   return isa<tile::ProgramIdOp, tile::SplitSumOp,
+                              simt::ExchangeOp, simt::ToSharedOp>(inner)
+                              ? WalkResult::interrupt()
+                              : WalkResult::advance();
+                 }).wasInterrupted()) {
+      return std::nullopt;
+    }
+  }
+  return walk.id ? std::optional(walk) : std::nullopt;
+}
+
+/// Of shared memory that is taken at a time behind the loop, at most.
+int64_t bytesBehind(scf::ForOp loop) {
+  Block &block = *loop->getBlock();
+  auto isUsedFrom = [&](simt::AllocOp alloc, Operation *start) {
+    return llvm::any_of(alloc->getUsers(), [&](Operation *user) {
+      return !block.findAncestorOpInBlock(*user)->isBeforeInBlock(start);
+    });
+  };
+  int64_t most = 0;
+  SmallVector<simt::AllocOp> allocs;
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
+    op->walk([&](simt::AllocOp alloc) {
+      allocs.push_back(alloc);
+      int64_t bytes = 0;
+      for (simt::AllocOp other : allocs)
+        bytes += isUsedFrom(other, op) ? other.getBytes() : 0;
+      most = std::max(most, bytes);
+    });
+  return most;
+}
+
 } // namespace
 
 bool charonia::gpu::pipelineBoxes(scf::ForOp loop, ArrayRef<Stream> streams,
@@ -417,7 +552,8 @@ bool charonia::gpu::pipelineBoxes(scf::ForOp loop, ArrayRef<Stream> streams,
   SmallVector<BoxCopy> boxes;
   int64_t bytes = barrierBytes;
   // Rings begin with the kernel, so what is in front of the loop lives beside
-  // them.
+  // them; what is behind it as well, where the next tile's copies are under
+  // way.
   for (Operation *op = loop->getPrevNode(); op; op = op->getPrevNode())
     op->walk([&](simt::AllocOp alloc) { otherBytes += alloc.getBytes(); });
   for (const Stream &stream : streams) {
@@ -430,16 +566,29 @@ bool charonia::gpu::pipelineBoxes(scf::ForOp loop, ArrayRef<Stream> streams,
   for (auto op : loop.getBody()->getOps<simt::ToSharedOp>())
     if (llvm::none_of(streams, [&](const Stream &s) { return s.op == op; }))
       return false;
-  int64_t stages = std::min<int64_t>(
-      options.stages, (options.sharedBytes - otherBytes) / bytes);
-  if (std::optional<int64_t> trips = tripCount(loop))
+  auto stagesBeside = [&](int64_t others) {
+    return std::min<int64_t>(options.stages,
+                             (options.sharedBytes - others) / bytes);
+  };
+  int64_t stages = stagesBeside(otherBytes);
+  std::optional<Walk> walk = walkOf(loop, options);
+  if (walk) {
+    int64_t left = stagesBeside(otherBytes + bytesBehind(loop));
+    if (left < std::min(stages, kLeastWalkStages) ||
+        2 * (otherBytes + stages * bytes) <= options.sharedBytes)
+      walk = std::nullopt;
+    else
+      stages = left;
+  }
+  std::optional<int64_t> trips = tripCount(loop);
+  if (trips && !walk)
     stages = std::min(stages, *trips);
   auto places = placesOf(loop, streams, boxes);
   if (stages < 1 || !places)
     return false;
-  if (stages < 2 && tripCount(loop) != 1)
+  if (stages < 2 && trips != 1)
     return false;
-  BoxPipeline(loop, streams, std::move(boxes), std::move(*places), stages,
+  BoxPipeline(loop, streams, std::move(boxes), std::move(*places), stages, walk,
               options.warps, *copyWarps, options.overlaps)
       .run();
   return true;

@@ -15,6 +15,10 @@
 //     waits for another.
 //  4. A loop of no more iterations than there are slots fills each once, and
 //     tells nothing.
+//  5. Where one instance has room on a multiprocessor and there are several
+//     rounds of tiles, the chip gets as many as it has multiprocessors. Each
+//     walks through its tiles, and the copying warps go on with the next one's
+//     slots while a tile ends.
 #ifndef CHARONIA_CODEGEN_GPU_BOXPIPELINE_H
 #define CHARONIA_CODEGEN_GPU_BOXPIPELINE_H
 

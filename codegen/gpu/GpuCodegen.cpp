@@ -214,6 +214,7 @@ PipelineOptions pipelineOf(func::FuncOp function, const GpuTarget &target,
   pipeline.sharedBytes = target.sharedBytes;
   pipeline.warps = warps;
   pipeline.boxes = target.copiesBoxes && options.boxes;
+  pipeline.multiprocessors = target.multiprocessors;
   pipeline.overlaps = target.dependentLaunch;
   pipeline.registers = registersOfThread(
       warps * kLanes * integerAttr(function, tile::kResidentsAttr, 1));
@@ -258,13 +259,15 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   if (failed(instances))
     return failure();
   dumper.dump(function, "layouts");
-  std::optional<int64_t> persistent =
-      persistTiles(function, target, warps, stagesOf(function));
+  Attribute grid = function->getAttr(tile::kGridAttr);
+  persistTiles(function, target, warps, stagesOf(function));
   GpuKernel result;
   result.sharedBytes =
       arrange(function, pipelineOf(function, target, options, warps));
   result.entry = entry;
-  result.instances = persistent;
+  if (auto fewer = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
+      fewer != grid)
+    result.instances = fewer.getValue().getSingleConstantResult();
   unsigned copyWarps = 0;
   for (auto op : function.getOps<simt::CopyWarpOp>())
     copyWarps = op.getWarps();

@@ -118,9 +118,9 @@ int64_t residentsOf(func::FuncOp function, Tiles &tiles,
 }
 
 /// Values that depend on the tile, among those of the function's body.
-llvm::DenseSet<Value> valuesOfTile(Tiles &tiles) {
-  llvm::DenseSet<Value> found{tiles.walked};
-  for (Operation &op : *tiles.id->getBlock()) {
+llvm::DenseSet<Value> valuesOfTile(Value tile) {
+  llvm::DenseSet<Value> found{tile};
+  for (Operation &op : *tile.getParentBlock()) {
     bool depends = llvm::any_of(op.getOperands(), [&](Value operand) {
       return found.contains(operand);
     });
@@ -136,11 +136,11 @@ llvm::DenseSet<Value> valuesOfTile(Tiles &tiles) {
 
 /// What may be done once, in front of all tiles: numbers, and what no kernel
 /// writes, as long as registers hold it.
-llvm::DenseSet<Operation *> doneOnce(Tiles &tiles) {
-  llvm::DenseSet<Value> ofTile = valuesOfTile(tiles);
+llvm::DenseSet<Operation *> doneOnce(Value tile) {
+  llvm::DenseSet<Value> ofTile = valuesOfTile(tile);
   llvm::DenseSet<Operation *> once;
   unsigned words = 0;
-  for (Operation &op : *tiles.id->getBlock()) {
+  for (Operation &op : *tile.getParentBlock()) {
     bool isFree = llvm::all_of(op.getOperands(), [&](Value operand) {
       Operation *def = operand.getDefiningOp();
       return !ofTile.contains(operand) && (!def || once.contains(def));
@@ -159,42 +159,21 @@ llvm::DenseSet<Operation *> doneOnce(Tiles &tiles) {
   return once;
 }
 
-/// Moves what each tile has into a loop over the tiles of an instance, of which
-/// there are so many for each block.
-void wrap(Tiles &tiles, int64_t instances) {
-  Block &body = *tiles.id->getBlock();
-  if (tiles.block) {
-    OpBuilder b(tiles.id->getContext());
-    b.setInsertionPointAfter(tiles.id);
-    Location loc = tiles.id.getLoc();
-    Value each = arith::ConstantIndexOp::create(b, loc, instances);
-    Operation *rest = tiles.walked.getDefiningOp();
-    Value first = arith::RemUIOp::create(b, loc, tiles.id, each),
-          block = arith::DivUIOp::create(b, loc, tiles.id, each);
-    tiles.block->getResult(0).replaceAllUsesWith(block);
-    tiles.block->erase();
-    tiles.walked.replaceAllUsesWith(first);
-    rest->erase();
-    tiles.walked = first;
-  }
-  llvm::DenseSet<Operation *> once = doneOnce(tiles);
-  SmallVector<Operation *> moved;
-  for (Operation &op : body.without_terminator())
-    if (!once.contains(&op) && &op != tiles.walked.getDefiningOp())
-      moved.push_back(&op);
-  OpBuilder b(body.getTerminator());
-  Location loc = tiles.inner.getLoc();
-  auto constant = [&](int64_t value) {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
-  auto loop = scf::ForOp::create(b, loc, tiles.walked, constant(tiles.count),
-                                 constant(instances));
-  loop->setAttr(kTilesAttr, b.getUnitAttr());
-  for (Operation *op : moved)
-    op->moveBefore(loop.getBody()->getTerminator());
-  tiles.walked.replaceUsesWithIf(loop.getInductionVar(), [&](OpOperand &use) {
-    return loop->isProperAncestor(use.getOwner());
-  });
+/// Leaves each instance in one block of columns, of which each has so many
+/// instances: what it walks along is the tile's number in the block.
+void stayInBlock(Tiles &tiles, int64_t instances) {
+  OpBuilder b(tiles.id->getContext());
+  b.setInsertionPointAfter(tiles.id);
+  Location loc = tiles.id.getLoc();
+  Value each = arith::ConstantIndexOp::create(b, loc, instances);
+  Operation *rest = tiles.walked.getDefiningOp();
+  Value first = arith::RemUIOp::create(b, loc, tiles.id, each),
+        block = arith::DivUIOp::create(b, loc, tiles.id, each);
+  tiles.block->getResult(0).replaceAllUsesWith(block);
+  tiles.block->erase();
+  tiles.walked.replaceAllUsesWith(first);
+  rest->erase();
+  tiles.walked = first;
 }
 
 } // namespace
@@ -220,6 +199,33 @@ bool charonia::gpu::isResident(const Stream &stream, scf::ForOp inner,
          llvm::none_of(stream.slice, usesTile);
 }
 
+scf::ForOp charonia::gpu::loopOverTiles(Value tile, int64_t count,
+                                        int64_t instances, ValueRange inits) {
+  Block &body = *tile.getParentBlock();
+  llvm::DenseSet<Operation *> once = doneOnce(tile);
+  SmallVector<Operation *> moved;
+  for (Operation &op : body.without_terminator())
+    if (!once.contains(&op) && &op != tile.getDefiningOp())
+      moved.push_back(&op);
+  OpBuilder b(body.getTerminator());
+  Location loc = tile.getLoc();
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto loop = scf::ForOp::create(
+      b, loc, tile, constant(count), constant(instances), inits,
+      [](OpBuilder &b, Location loc, Value, ValueRange values) {
+        scf::YieldOp::create(b, loc, values);
+      });
+  loop->setAttr(kTilesAttr, b.getUnitAttr());
+  for (Operation *op : moved)
+    op->moveBefore(loop.getBody()->getTerminator());
+  tile.replaceUsesWithIf(loop.getInductionVar(), [&](OpOperand &use) {
+    return loop->isProperAncestor(use.getOwner());
+  });
+  return loop;
+}
+
 std::optional<int64_t> charonia::gpu::persistTiles(func::FuncOp function,
                                                    const GpuTarget &target,
                                                    unsigned warps,
@@ -241,7 +247,9 @@ std::optional<int64_t> charonia::gpu::persistTiles(func::FuncOp function,
   if (resident != 1 || tiles->streams.size() != 2 || residents < 2 ||
       each == 0 || llvm::divideCeil(tiles->count, each) < fewestRounds)
     return std::nullopt;
-  wrap(*tiles, each);
+  if (tiles->block)
+    stayInBlock(*tiles, each);
+  loopOverTiles(tiles->walked, tiles->count, each);
   OpBuilder b(function.getContext());
   function->setAttr(tile::kGridAttr,
                     AffineMapAttr::get(AffineMap::getConstantMap(

@@ -24,6 +24,14 @@ std::optional<int64_t> persistTiles(mlir::func::FuncOp function,
                                     const GpuTarget &target, unsigned warps,
                                     unsigned stages);
 
+/// Moves what a function's body does of each `tile`, its first number an
+/// instance's own, into a loop over every so manieth of `count`, one for each
+/// of `instances`. What is the same for all, and no kernel writes, stays in
+/// front as far as registers hold it. The loop carries `inits`, which its body
+/// leaves as they are.
+mlir::scf::ForOp loopOverTiles(mlir::Value tile, int64_t count,
+                               int64_t instances, mlir::ValueRange inits = {});
+
 /// What the copies of a stream need of the body of the loop over tiles, in
 /// order; nothing where that is more than arithmetic.
 std::optional<llvm::SetVector<mlir::Operation *>>

@@ -17,6 +17,9 @@ struct PipelineOptions {
   unsigned registers = 255;
   /// The chip has a copy engine for boxes (BoxPipeline.h).
   bool boxes = false;
+  /// Of the chip; where there are more instances than these, one of a
+  /// multiprocessor may stay and compute several tiles. 0: none may.
+  int64_t multiprocessors = 0;
   /// The kernel begins before the one in front of it has ended.
   bool overlaps = false;
 };

@@ -55,6 +55,32 @@ def test_products(tmp_path, rows, n, k, transposed, precision):
         assert np.abs(got - want).max() <= 8e-3 * np.abs(want).max()
 
 
+@pytest.mark.parametrize(
+    "rows, n, k, transposed", [(4352, 1104, 128, True), (4300, 1104, 320, False), (5000, 1096, 456, True)]
+)
+def test_instances_that_stay(tmp_path, rows, n, k, transposed):
+    """Several tiles each, of fewer terms than a ring has slots and of more; what ends a tile beside the next copies."""
+    model, w, b = product(rows, n, k, transposed)
+    graph, half = model.graph, TensorProto.FLOAT16
+    graph.node[0].output[0] = "product"
+    graph.node.extend(
+        [helper.make_node("Cast", ["r"], ["wide"], to=TensorProto.FLOAT), helper.make_node("Relu", ["product"], ["relu"]),
+         helper.make_node("Add", ["wide", "relu"], ["sum"]), helper.make_node("Cast", ["sum"], ["y"], to=half)]
+    )  # fmt: skip
+    graph.input.append(helper.make_tensor_value_info("r", half, [rows, n]))
+    graph.output[0].type.tensor_type.elem_type = half
+    path, engine, dump = (tmp_path / name for name in ("m.onnx", "m.engine", "dump"))
+    onnx.save(model, path)
+    harness.compile_model(path, engine, target="sm_90a", precision="fp16", dump=dump)
+    text = programs(dump)
+    assert "tile.grid = affine_map<() -> (132)>" in text and "simt.tiles" in text and "simt.copy_box" in text
+    rng = np.random.default_rng(1)
+    x, r = rng.standard_normal((rows, k)).astype(np.float32), rng.standard_normal((rows, n)).astype(np.float16)
+    want = np.maximum(x.astype(np.float64) @ (w.T if transposed else w) + b, 0) + r
+    for got in in_orders(engine, {"x": x, "r": r}, tmp_path, dump, ORDERS[k % 3 :]):
+        assert np.abs(got - want).max() <= 3e-3 * np.abs(want).max()
+
+
 @pytest.mark.parametrize("before, after", [(0, 59), (3, 0)])
 def test_padded_rows(tmp_path, before, after):
     """Rows of a tile outside of what is multiplied that are results nevertheless: of zeros, then of the bias."""
