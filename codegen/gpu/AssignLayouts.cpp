@@ -78,6 +78,7 @@ private:
   }
   Value convert(Value value, const LinearLayout &layout);
   Value throughShared(Value value, const LinearLayout &layout);
+  Value byHalves(Value value, const LinearLayout &layout);
   /// An operand of a dot in shared memory.
   Value toShared(Value operand, const DotPlan &dot, bool lhs);
   Value warpgroupDot(tile::DotOp op, const DotPlan &dot, Value lhs, Value rhs);
@@ -122,8 +123,37 @@ Value LayoutRewriter::convert(Value value, const LinearLayout &layout) {
                                  value);
 }
 
+/// One half of a tile along an axis after the other, by the memory of one; null
+/// where threads do not hold the same of both.
+Value LayoutRewriter::byHalves(Value value, const LinearLayout &layout) {
+  auto type = cast<RankedTensorType>(value.getType());
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    auto from = halfOf(simt::layoutOf(value), axis), to = halfOf(layout, axis);
+    if (!from || !to)
+      continue;
+    SmallVector<int64_t> shape(type.getShape()), start(type.getRank(), 0);
+    shape[axis] /= 2;
+    auto half = simt::withLayout(
+        RankedTensorType::get(shape, type.getElementType()), *from);
+    SmallVector<Value> parts;
+    for (int64_t at : {int64_t(0), shape[axis]}) {
+      start[axis] = at;
+      parts.push_back(throughShared(
+          simt::SliceOp::create(b, value.getLoc(), half, value, start), *to));
+    }
+    return simt::JoinOp::create(b, value.getLoc(), typeOf(value, layout), parts,
+                                axis);
+  }
+  return Value();
+}
+
 Value LayoutRewriter::throughShared(Value value, const LinearLayout &layout) {
   auto type = cast<RankedTensorType>(value.getType());
+  int64_t bytes =
+      type.getNumElements() * simt::elementBits(type.getElementType()) / 8;
+  if (bytes > plan.mostExchanged())
+    if (Value joined = byHalves(value, layout))
+      return joined;
   Type element = type.getElementType();
   LinearLayout memory = conversionLayout(simt::layoutOf(value), layout,
                                          simt::elementBits(element));

@@ -254,6 +254,8 @@ void LayoutPlan::anchorDot(tile::DotOp op) {
                : planMma(op, dot);
   natural[op] = plan->result;
   dots[op] = *plan;
+  hasGroups |= plan->form == DotInstruction::Form::WarpgroupMma &&
+               warps > 1u << kWarpgroupBits;
 }
 
 void LayoutPlan::anchorReduce(tile::ReduceOp op) {

@@ -40,6 +40,30 @@ static unsigned heldRun(const tile::AxisAccess &along,
   return 1u << axisVector(layout, axis, along.contiguous).size();
 }
 
+/// What the layout of an access becomes where its value comes from products of
+/// warpgroups, or goes to where they leave theirs: the elements of each, so
+/// that no group has to wait for another on the way, and halves that can go one
+/// after the other, as long as memory is still accessed in whole sectors.
+LinearLayout LayoutPlan::besideGroups(const AccessOp &access,
+                                      const LinearLayout &layout,
+                                      const LinearLayout &other) const {
+  constexpr unsigned leastBytes = 2 * kSectorBytes;
+  auto chosen = [&](const LinearLayout &from, const LinearLayout &to) {
+    Coalescing before = judge(access, from), after = judge(access, to);
+    return after.vector == before.vector &&
+                   after.runBytes >= std::min(before.runBytes, leastBytes)
+               ? to
+               : from;
+  };
+  if (!hasGroups)
+    return layout;
+  LinearLayout grouped = chosen(layout, withGroupsOf(layout, other));
+  int64_t bytes = access.tile.getNumElements() *
+                  simt::elementBits(access.tile.getElementType()) / 8;
+  return bytes > mostExchanged() ? chosen(grouped, withHalvesOf(grouped, other))
+                                 : grouped;
+}
+
 void LayoutPlan::demand(Value value, const LinearLayout &layout) {
   auto &list = demands[value];
   if (llvm::is_contained(list, layout))
@@ -69,7 +93,7 @@ void LayoutPlan::demand(Value value, const LinearLayout &layout) {
                        possible.runBytes;
       if (piecemeal || (!byOne && asked.runBytes < std::min(kSectorBytes / 2,
                                                             possible.runBytes)))
-        wanted = best;
+        wanted = besideGroups(access, best, layout);
     }
   }
   list.push_back(wanted);
@@ -93,8 +117,9 @@ void LayoutPlan::demandStore(tile::StoreOp op) {
   LinearLayout layout = coalesced(access);
   if (const LinearLayout *own = anchored(op.getValue())) {
     unsigned possible = judge(access, layout).runBytes;
-    if (judge(access, *own).runBytes >= std::min(kSectorBytes, possible))
-      layout = *own;
+    layout = judge(access, *own).runBytes >= std::min(kSectorBytes, possible)
+                 ? *own
+                 : besideGroups(access, layout, *own);
   }
   operands[op] = layout;
   demand(op.getValue(), layout);

@@ -83,6 +83,11 @@ public:
     return staged.find(operand)->second;
   }
 
+  /// Bytes of a tile that may go through shared memory at once. Where an
+  /// instance of large tiles stays (BoxPipeline.h), it does so beside the rings
+  /// of the next one's operands.
+  int64_t mostExchanged() const;
+
   /// The best layout of an access on its own, and what it achieves.
   LinearLayout coalesced(const tile::AccessOp &access) const;
   Coalescing judge(const tile::AccessOp &access,
@@ -130,6 +135,9 @@ private:
   void demandBlock(mlir::Block &block);
   void demandOperands(mlir::Operation *op);
   void demandStore(tile::StoreOp op);
+  LinearLayout besideGroups(const tile::AccessOp &access,
+                            const LinearLayout &layout,
+                            const LinearLayout &other) const;
   void demandLoop(mlir::scf::ForOp loop);
   void demandBranch(mlir::scf::IfOp branch);
   void demandDot(tile::DotOp op);
@@ -162,6 +170,8 @@ private:
   mlir::func::FuncOp function;
   unsigned warps;
   const GpuTarget &target;
+  /// Several warpgroups multiply, each by itself.
+  bool hasGroups = false;
   llvm::DenseMap<mlir::Value, LinearLayout> natural, staged;
   llvm::DenseMap<mlir::Operation *, DotPlan> dots;
   llvm::DenseMap<mlir::Operation *, LinearLayout> operands;

@@ -83,6 +83,73 @@ LinearLayout charonia::blockedLayout(ArrayRef<int64_t> shape,
   return dealer.finish();
 }
 
+LinearLayout charonia::withGroupsOf(const LinearLayout &layout,
+                                    const LinearLayout &other) {
+  SmallVector<Vector> columns(layout.allColumns());
+  size_t warp = 0;
+  for (const Space &in : layout.ins())
+    if (in.dim != Dim::Warp)
+      warp += in.bits;
+    else
+      break;
+  ArrayRef<Vector> wanted = other.columnsOf(Dim::Warp);
+  if (layout.inBits(Dim::Warp) != wanted.size() ||
+      layout.outs() != other.outs())
+    return layout;
+  for (size_t bit = kWarpgroupBits; bit < wanted.size(); ++bit) {
+    auto *found = llvm::find(columns, wanted[bit]);
+    if (wanted[bit] == 0 || found == columns.end())
+      return layout;
+    std::swap(*found, columns[warp + bit]);
+  }
+  return LinearLayout(layout.ins(), layout.outs(), columns);
+}
+
+std::optional<LinearLayout> charonia::halfOf(const LinearLayout &layout,
+                                             unsigned axis) {
+  unsigned top = 0; // the bit that tells the halves apart
+  for (unsigned i = 0; i <= axis; ++i)
+    top += layout.outs()[i].bits;
+  if (layout.outs()[axis].bits == 0)
+    return std::nullopt;
+  Vector half = Vector(1) << --top;
+  auto tells = [&](Vector v) { return (v & half) != 0; };
+  if (llvm::count_if(layout.allColumns(), tells) != 1 ||
+      !llvm::is_contained(layout.columnsOf(Dim::Register), half))
+    return std::nullopt;
+  SmallVector<Space> ins(layout.ins()), outs(layout.outs());
+  --llvm::find_if(ins, [](Space in) { return in.dim == Dim::Register; })->bits;
+  --outs[axis].bits;
+  SmallVector<Vector> columns;
+  for (Vector v : layout.allColumns())
+    if (v != half) // whose bits above move down
+      columns.push_back((v & (half - 1)) | (v >> (top + 1) << top));
+  return LinearLayout(ins, outs, columns);
+}
+
+LinearLayout charonia::withHalvesOf(const LinearLayout &layout,
+                                    const LinearLayout &other) {
+  unsigned top = 0;
+  std::optional<Vector> wanted;
+  for (auto [axis, out] : llvm::enumerate(layout.outs())) {
+    top += out.bits;
+    if (layout.outs() != other.outs() || !halfOf(other, axis))
+      continue;
+    if (halfOf(layout, axis))
+      return layout;
+    wanted = Vector(1) << (top - 1);
+  }
+  SmallVector<Vector> columns(layout.allColumns());
+  auto *found = wanted ? llvm::find(columns, *wanted) : columns.end();
+  // The highest bit of a register: the lowest are a vector's.
+  ArrayRef<Vector> registers = layout.columnsOf(Dim::Register);
+  if (found == columns.end() || registers.empty() ||
+      layout.ins().front().dim != Dim::Register)
+    return layout;
+  std::swap(*found, columns[registers.size() - 1]);
+  return LinearLayout(layout.ins(), layout.outs(), columns);
+}
+
 //===----------------------------------------------------------------------===//
 // Dots
 //===----------------------------------------------------------------------===//

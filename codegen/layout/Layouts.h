@@ -12,6 +12,8 @@ namespace charonia {
 
 inline constexpr unsigned kLaneBits = 5;
 inline constexpr unsigned kLanes = 1u << kLaneBits;
+/// Of a warp's number: its place among the four of a warpgroup.
+inline constexpr unsigned kWarpgroupBits = 2;
 
 /// Threads are dealt out along the axes in `order` (first: fastest), each
 /// holding `vector` neighbours along order[0] at a time; what is left repeats
@@ -21,6 +23,19 @@ inline constexpr unsigned kLanes = 1u << kLaneBits;
 LinearLayout blockedLayout(llvm::ArrayRef<int64_t> shape,
                            llvm::ArrayRef<unsigned> order, unsigned vector,
                            unsigned warps, unsigned neighbours = 1);
+
+/// `layout` with its warpgroups where those of `other` are, if a bit of a
+/// thread's or a warp's place can be exchanged for each of theirs.
+LinearLayout withGroupsOf(const LinearLayout &layout,
+                          const LinearLayout &other);
+
+/// The layout of each half of a tile along `axis`, where a thread holds the
+/// same of both.
+std::optional<LinearLayout> halfOf(const LinearLayout &layout, unsigned axis);
+/// `layout` with an axis of which a thread holds the same of both halves, where
+/// it does so in `other` and a register's bit can be exchanged for that.
+LinearLayout withHalvesOf(const LinearLayout &layout,
+                          const LinearLayout &other);
 
 /// How the warps of a program instance share the rows and columns of a dot.
 struct WarpGrid {

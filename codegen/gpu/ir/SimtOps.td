@@ -139,9 +139,12 @@ def Simt_WaitAsyncOp : Simt_Op<"wait_async", [MemoryEffects<[MemRead, MemWrite]>
 
 def Simt_BarrierOp : Simt_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "All threads of the program instance meet";
-  let description = [{ Those of a simt.copy_warp only where `all` is there. }];
-  let arguments = (ins UnitAttr:$all);
-  let assemblyFormat = "(`all` $all^)? attr-dict";
+  let description = [{
+    Those of a simt.copy_warp only where `all` is there; just those of a warpgroup where
+    `warpgroup` is.
+  }];
+  let arguments = (ins UnitAttr:$all, UnitAttr:$warpgroup);
+  let assemblyFormat = "(`all` $all^)? (`warpgroup` $warpgroup^)? attr-dict";
 }
 
 def Simt_ExchangeOp : Simt_Op<"exchange", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -258,6 +261,13 @@ def Simt_SliceOp : Simt_Op<"slice", [Pure]> {
   let arguments = (ins Simt_Tensor:$input, DenseI64ArrayAttr:$start);
   let results = (outs Simt_Tensor:$result);
   let assemblyFormat = "$input $start attr-dict `:` type($input) `->` type($result)";
+}
+
+def Simt_JoinOp : Simt_Op<"join", [Pure]> {
+  let summary = "Equal parts of a tile, one behind the other along `axis`, in the same threads";
+  let arguments = (ins Variadic<Simt_Tensor>:$parts, I64Attr:$axis);
+  let results = (outs Simt_Tensor:$result);
+  let assemblyFormat = "$parts attr-dict `:` functional-type($parts, $result)";
 }
 
 def Simt_WarpReduceOp : Simt_Op<"warp_reduce", [Pure, SingleBlock]> {

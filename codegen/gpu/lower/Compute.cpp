@@ -305,20 +305,47 @@ void KernelLowering::lowerOp(tile::TransposeOp op) {
   bind(op.getResult(), elements(op.getInput()));
 }
 
+/// The register that holds what lies `start` behind where `image` says, as
+/// coordinates of another layout.
+static unsigned registerAt(const LinearLayout &layout,
+                           const f2::Span &registers, const LinearLayout &other,
+                           Vector image, ArrayRef<int64_t> start) {
+  Vector wanted = 0;
+  unsigned shift = 0;
+  for (auto [i, out] : llvm::enumerate(layout.outs())) {
+    wanted |= Vector(other.coordinate(image, out.dim) + start[i]) << shift;
+    shift += out.bits;
+  }
+  return *registers.solve(wanted);
+}
+
 void KernelLowering::lowerOp(simt::SliceOp op) {
   const LinearLayout &from = simt::layoutOf(op.getInput()),
                      &to = simt::layoutOf(op.getResult());
   Values source = elements(op.getInput()), values;
   f2::Span registers(from.columnsOf(Dim::Register));
+  for (unsigned r = 0; r < to.inSize(Dim::Register); ++r)
+    values.push_back(source[registerAt(
+        from, registers, to, to.apply(Dim::Register, r), op.getStart())]);
+  bind(op.getResult(), values);
+}
+
+void KernelLowering::lowerOp(simt::JoinOp op) {
+  const LinearLayout &from = simt::layoutOf(op.getParts()[0]),
+                     &to = simt::layoutOf(op.getResult());
+  SmallVector<Values> parts;
+  for (Value part : op.getParts())
+    parts.push_back(elements(part));
+  f2::Span registers(from.columnsOf(Dim::Register));
+  int64_t extent = from.outSize(axisDim(op.getAxis()));
+  Values values;
   for (unsigned r = 0; r < to.inSize(Dim::Register); ++r) {
-    Vector image = to.apply(Dim::Register, r), wanted = 0;
-    unsigned shift = 0;
-    for (auto [i, out] : llvm::enumerate(from.outs())) {
-      wanted |= Vector(to.coordinate(image, out.dim) + op.getStart()[i])
-                << shift;
-      shift += out.bits;
-    }
-    values.push_back(source[*registers.solve(wanted)]);
+    Vector image = to.apply(Dim::Register, r);
+    int64_t part = to.coordinate(image, axisDim(op.getAxis())) / extent;
+    SmallVector<int64_t> start(from.outs().size(), 0);
+    start[op.getAxis()] = -part * extent;
+    values.push_back(
+        parts[part][registerAt(from, registers, to, image, start)]);
   }
   bind(op.getResult(), values);
 }

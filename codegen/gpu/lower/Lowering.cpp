@@ -260,8 +260,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
             simt::CopyBoxOp>(each)
       // Compute.cpp
       .Case<tile::BroadcastOp, tile::TransposeOp, tile::ReduceOp,
-            simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp, simt::DotOp>(
-          each)
+            simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp, simt::JoinOp,
+            simt::DotOp>(each)
       // Scan.cpp, Sort.cpp
       .Case<tile::ScanOp, tile::SortOp>(each)
       // Dots.cpp

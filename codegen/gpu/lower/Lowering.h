@@ -34,7 +34,8 @@ struct ThreadTile {
   bool packed = false;
 };
 
-/// The hardware's barrier for all warps but one that copies.
+/// The hardware's barrier for all warps but one that copies; those of each
+/// warpgroup have the next ones.
 constexpr int64_t kBarrierOfComputing = 1;
 
 /// A tensor map that a kernel takes: of which argument, and what it says.
@@ -271,6 +272,7 @@ private:
   void lowerOp(tile::BroadcastOp op);
   void lowerOp(tile::TransposeOp op);
   void lowerOp(simt::SliceOp op);
+  void lowerOp(simt::JoinOp op);
   Value shuffle(Value value, mlir::StringRef kind, Value laneOrMask);
   void lowerOp(simt::DotOp op);
   void lowerMma(simt::DotOp op);

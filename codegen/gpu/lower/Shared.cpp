@@ -389,6 +389,15 @@ void KernelLowering::lowerOp(simt::WaitAsyncOp op) {
 }
 
 void KernelLowering::lowerOp(simt::BarrierOp op) {
+  if (op.getWarpgroup()) {
+    constexpr int32_t threads = kLanes << kWarpgroupBits;
+    Value number =
+        LLVM::LShrOp::create(b, loc, threadId, i32(llvm::Log2_32(threads)));
+    number = LLVM::AddOp::create(b, loc, number, i32(kBarrierOfComputing + 1));
+    NVVM::BarrierOp::create(b, loc, TypeRange(), number, i32(threads), {},
+                            Value());
+    return;
+  }
   if (op.getAll() || !copyWarps) {
     NVVM::Barrier0Op::create(b, loc);
     return;

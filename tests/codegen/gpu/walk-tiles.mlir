@@ -1,15 +1,16 @@
 // More large tiles than multiprocessors: an instance of each stays, the warps that copy go on with the
-// next tile's slots while one ends, and what ends a tile goes through memory of its own.
+// next tile's slots while one ends, and what ends a tile goes through memory of its own, half of it at a
+// time, so that no slot is lost. There a warpgroup waits for nobody but itself.
 // RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0
 // RUN: FileCheck %s --check-prefix=WALK < %t/walk.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=FEW < %t/few.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=SMALL < %t/small.2-simt.mlir
 
-// Three slots, one of them for the second tile before the first is done: one that nobody has filled
-// yet is not waited for. A tile's last slot is told to be empty behind the loop over terms.
+// Four slots, two of them for the second tile before the first is done: those that nobody has filled
+// yet are not waited for. A tile's last slot is told to be empty behind the loop over terms.
 // WALK: tile.grid = affine_map<() -> (132)>
-// WALK-DAG: simt.alloc {managed, offset = {{[0-9]+}} : i64, slots = 3 : i64} : <128x64xf16
-// WALK-DAG: simt.alloc {managed, offset = {{[0-9]+}} : i64, slots = 3 : i64} : <64x256xf16
+// WALK-DAG: simt.alloc {managed, offset = {{[0-9]+}} : i64, slots = 4 : i64} : <128x64xf16
+// WALK-DAG: simt.alloc {managed, offset = {{[0-9]+}} : i64, slots = 4 : i64} : <64x256xf16
 // WALK: simt.copy_warp {
 // WALK:   %[[FIRST:.*]] = tile.program_id
 // WALK:   scf.for
@@ -30,6 +31,18 @@
 // WALK:   simt.wait_dots 0
 // WALK:   %[[LAST:.*]] = simt.slot %{{.*}}[%[[SUM]]#3]
 // WALK:   simt.arrive %[[LAST]]
+// WALK:   simt.slice
+// WALK:   simt.barrier warpgroup
+// WALK:   simt.store_shared {{.*}}tensor<128x128xf16
+// WALK:   simt.barrier warpgroup
+// WALK:   simt.load_shared
+// WALK:   simt.slice
+// WALK:   simt.barrier warpgroup
+// WALK:   simt.store_shared
+// WALK:   simt.barrier warpgroup
+// WALK:   simt.load_shared
+// WALK:   simt.join {{.*}} {axis = 1
+// WALK-NOT: simt.barrier
 // WALK:   tile.store
 // WALK:   scf.yield %[[SUM]]#1, %[[SUM]]#2
 // WALK: simt.tiles

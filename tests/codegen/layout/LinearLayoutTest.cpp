@@ -175,6 +175,42 @@ TEST(Layouts, BlockedHoldsTheTileOnce) {
     EXPECT_EQ(at.size(), 64u);
 }
 
+TEST(Layouts, WarpgroupsAndHalvesOfAccumulators) {
+  // Two groups have 64 of 128 rows each, and a thread has columns of both
+  // halves. Of a layout for memory, a row a warp, they become the same.
+  const WarpGrid grid{2, 1};
+  LinearLayout sums = warpgroupResultLayout({128, 256}, grid),
+               stored = blockedLayout({128, 256}, {1, 0}, 8, 8),
+               grouped = withGroupsOf(stored, sums),
+               halved = withHalvesOf(grouped, sums);
+  EXPECT_NE(stored.columnsOf(Dim::Warp)[2], sums.columnsOf(Dim::Warp)[2]);
+  EXPECT_EQ(grouped.columnsOf(Dim::Warp)[2], sums.columnsOf(Dim::Warp)[2]);
+  EXPECT_FALSE(halfOf(grouped, 1));
+  for (const LinearLayout &layout : {grouped, halved}) {
+    for (auto &[element, at] : holders(layout))
+      EXPECT_EQ(at.size(), 1u);
+    EXPECT_EQ(axisVector(layout, 1, 8).size(), 3u);
+  }
+  // Each half is where the first one is, 128 columns on.
+  std::optional<LinearLayout> half = halfOf(halved, 1);
+  ASSERT_TRUE(half);
+  EXPECT_EQ(half->outSize(axisDim(1)), 128u);
+  auto all = holders(halved);
+  for (auto &[element, at] : holders(*half)) {
+    auto thread = *at.begin();
+    EXPECT_EQ((*all[element].begin())[1], thread[1]);
+    EXPECT_EQ((*all[element].begin())[2], thread[2]);
+    auto other = *all[element + (Vector(128) << 7)].begin();
+    EXPECT_EQ(other[1], thread[1]);
+    EXPECT_EQ(other[2], thread[2]);
+  }
+  // Rows are those of groups, and halves of theirs nobody has alone.
+  EXPECT_FALSE(halfOf(sums, 0));
+  // Another tile's groups tell nothing.
+  EXPECT_EQ(withGroupsOf(stored, warpgroupResultLayout({128, 128}, grid)),
+            stored);
+}
+
 TEST(Layouts, FragmentsOfMma) {
   // PTX ISA, m16n8k16, 16-bit elements: row and column of a register of a
   // thread.
