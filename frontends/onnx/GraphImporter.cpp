@@ -188,8 +188,13 @@ static std::string describeType(const Binding &binding, Emitter &emitter) {
   if (binding.sequence)
     return "a sequence of " + std::to_string(binding.sequence->size()) +
            " tensors";
-  if (binding.value)
-    return emitter.describe(binding.value.getType());
+  if (binding.value) {
+    std::string text = emitter.describe(binding.value.getType());
+    return binding.narrow
+               ? dataTypeName(binding.narrow) +
+                     text.substr(std::min(text.find('['), text.size()))
+               : text;
+  }
   if (binding.type.has_tensor_type())
     return dataTypeName(binding.type.tensor_type().elem_type()) +
            " of unknown shape";
@@ -355,8 +360,10 @@ LogicalResult GraphImporter::checkInputs(const NodeProto &node,
   bool takesSequences =
       domain.empty() && (op.contains("Sequence") || op == "Identity" ||
                          op == "Loop" || op.starts_with("Optional"));
-  bool takesNarrow = domain.empty() && (op == "DequantizeLinear" ||
-                                        op == "Cast" || movesElements(op));
+  // ONNX Runtime's own quantization differs in its versions alone.
+  bool quantizes = op == "DequantizeLinear" || op == "QuantizeLinear";
+  bool takesNarrow =
+      quantizes || (domain.empty() && (op == "Cast" || movesElements(op)));
   for (const Binding &input : inputs) {
     if (input.sequence && !takesSequences)
       return emitter.fail("a sequence is not supported here",
@@ -378,9 +385,13 @@ GraphImporter::importRow(const Row &row, const Operator &op, NodeProto &node,
                          const SmallVector<bool> &wanted, const Frame &frame,
                          std::vector<Binding> &results, bool &expand) {
   Values values;
-  for (const Binding &input : inputs)
+  SmallVector<int> narrow;
+  for (const Binding &input : inputs) {
     values.push_back(input.value);
-  Node view(emitter, node, op.sinceVersion(), std::move(values), wanted);
+    narrow.push_back(input.narrow);
+  }
+  Node view(emitter, node, op.sinceVersion(), std::move(values), wanted,
+            std::move(narrow));
   LogicalResult result = row.import(view, emitter);
   expand = view.wantsExpansion() && !emitter.failed();
   if (failed(result) || emitter.failed()) {
@@ -403,6 +414,8 @@ GraphImporter::importRow(const Row &row, const Operator &op, NodeProto &node,
   }
   if (movesElements(node.op_type()) && !inputs.empty())
     results[0].narrow = inputs[0].narrow;
+  else if (view.getNarrowResult())
+    results[0].narrow = view.getNarrowResult();
   return llvm::success();
 }
 

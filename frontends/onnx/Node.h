@@ -14,10 +14,11 @@ namespace charonia::frontend::onnx {
 class Node : public Operands {
 public:
   Node(Emitter &emitter, const ::onnx::NodeProto &proto, int sinceVersion,
-       Values inputs, llvm::SmallVector<bool> wanted)
+       Values inputs, llvm::SmallVector<bool> wanted,
+       llvm::SmallVector<int> narrow = {})
       : Operands(emitter, std::move(inputs)), proto(proto),
         version(sinceVersion), wanted(std::move(wanted)),
-        results(proto.output_size()) {}
+        narrow(std::move(narrow)), results(proto.output_size()) {}
 
   /// The version of the operator's definition that holds for the model.
   int sinceVersion() const { return version; }
@@ -26,6 +27,12 @@ public:
   std::string inputName(unsigned i) const override { return proto.input(i); }
   std::string otherRemedy() const override {
     return ", or simplify the model (onnxsim)";
+  }
+
+  /// The narrowType of the elements of input i, which its value holds in 8
+  /// bits; 0 of others.
+  int narrowInput(unsigned i) const {
+    return i < narrow.size() ? narrow[i] : 0;
   }
 
   // Results.
@@ -38,6 +45,9 @@ public:
     return yield(mlir::ValueRange(value));
   }
   llvm::ArrayRef<mlir::Value> getResults() const { return results; }
+  /// Says that the first result holds elements of a narrowType in 8 bits.
+  void setNarrowResult(int dataType) { narrowResult = dataType; }
+  int getNarrowResult() const { return narrowResult; }
   /// Asks for the operator's function body instead of this row.
   llvm::LogicalResult expand() {
     expandBody = true;
@@ -66,7 +76,9 @@ private:
   const ::onnx::NodeProto &proto;
   int version;
   llvm::SmallVector<bool> wanted;
+  llvm::SmallVector<int> narrow;
   Values results;
+  int narrowResult = 0;
   bool expandBody = false;
 };
 

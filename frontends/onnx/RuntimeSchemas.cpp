@@ -41,7 +41,7 @@ static const TypeSet typeSets[] = {
     {'S', {"tensor(int8)", "tensor(uint8)"}},
     {'W',
      {"tensor(int8)", "tensor(uint8)", "tensor(int16)", "tensor(uint16)",
-      "tensor(int32)"}},
+      "tensor(int32)", "tensor(int4)", "tensor(uint4)"}},
     {'A', {"tensor(int8)", "tensor(uint8)", "tensor(float)"}},
     {'N', {"tensor(uint8)"}},
     {'Z',

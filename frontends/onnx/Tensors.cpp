@@ -158,8 +158,7 @@ int frontend::onnx::narrowType(int dataType) {
   return isNarrow ? dataType : 0;
 }
 
-/// Bits of the elements of a narrowType.
-static int narrowBits(int dataType) {
+int frontend::onnx::narrowBits(int dataType) {
   return dataType == TensorProto::INT4 || dataType == TensorProto::UINT4 ? 4
                                                                          : 2;
 }
@@ -167,10 +166,19 @@ static bool isSignedNarrow(int dataType) {
   return dataType == TensorProto::INT4 || dataType == TensorProto::INT2;
 }
 
+mlir::Type frontend::onnx::heldType(int dataType, mlir::MLIRContext *context) {
+  if (!narrowType(dataType))
+    return elementType(dataType, context);
+  return mlir::IntegerType::get(context, 8,
+                                isSignedNarrow(dataType)
+                                    ? mlir::IntegerType::Signless
+                                    : mlir::IntegerType::Unsigned);
+}
+
 /// Elements from bytes that hold several, the first in the lowest bits.
 static TensorData unpacked(mlir::RankedTensorType type, int dataType,
                            llvm::ArrayRef<char> packed) {
-  int bits = narrowBits(dataType), each = 8 / bits;
+  int bits = frontend::onnx::narrowBits(dataType), each = 8 / bits;
   std::vector<char> bytes(type.getNumElements());
   for (size_t i = 0; i < bytes.size(); ++i) {
     auto byte = static_cast<unsigned char>(packed[i / each]);
@@ -185,12 +193,7 @@ static TensorData unpacked(mlir::RankedTensorType type, int dataType,
 static mlir::RankedTensorType
 checkedType(int dataType, llvm::ArrayRef<int64_t> dims, int64_t &elements,
             int64_t &bytes, mlir::MLIRContext *context, Problem &problem) {
-  mlir::Type element = frontend::onnx::elementType(dataType, context);
-  if (frontend::onnx::narrowType(dataType))
-    element = mlir::IntegerType::get(context, 8,
-                                     isSignedNarrow(dataType)
-                                         ? mlir::IntegerType::Signless
-                                         : mlir::IntegerType::Unsigned);
+  mlir::Type element = frontend::onnx::heldType(dataType, context);
   if (!element) {
     problem = {"element type " + frontend::onnx::dataTypeName(dataType) +
                    " is not supported",

@@ -13,6 +13,10 @@ mlir::Type elementType(int dataType, mlir::MLIRContext *context);
 /// `dataType`, if elements have less than 8 bits and are held in 8: 4-bit and
 /// 2-bit integers of constants; else 0.
 int narrowType(int dataType);
+/// Bits of the elements of a narrowType.
+int narrowBits(int dataType);
+/// elementType, or that of 8 bits which holds elements of a narrowType.
+mlir::Type heldType(int dataType, mlir::MLIRContext *context);
 /// The remedy for an element type that is not supported.
 extern const char *const elementTypeRemedy;
 /// TensorProto data type of an element type.

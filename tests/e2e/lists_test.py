@@ -222,15 +222,37 @@ def test_narrow_weights(tmp_path, kind, raw):
     np.testing.assert_allclose(got, want, 1e-4, 1e-4)
 
 
-def test_narrow_elsewhere(tmp_path):
-    """To integers of 4 bits nothing is rounded as if they had 8."""
-    zero, _ = narrow("z", "INT4", (), True, np.random.default_rng(0))
+@pytest.mark.parametrize("kind", ("INT4", "UINT4", "INT2", "UINT2"))
+@pytest.mark.parametrize("domain", ("", "com.microsoft"))
+def test_quantized_to_narrow(tmp_path, kind, domain):
+    """What is quantized to 4 or 2 bits saturates there, by a zero point's type or by the type that is asked for."""
+    if domain and "2" in kind:
+        pytest.skip("ONNX Runtime's own has none of 2 bits")
+    zero, z = narrow("z", kind, (), True, np.random.default_rng(1))
+    low, high = {"INT4": (-8, 7), "UINT4": (0, 15), "INT2": (-2, 1), "UINT2": (0, 3)}[kind]
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], domain=domain), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], domain=domain)]
+    if not domain:
+        nodes += [helper.make_node("QuantizeLinear", ["x", "s"], ["p"], output_dtype=getattr(TensorProto, kind)), helper.make_node("Cast", ["p"], ["t"], to=1)]
+    outputs = ["y"] if domain else ["y", "t"]
     graph = helper.make_graph(
-        [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])],
-        "g", [helper.make_tensor_value_info("x", 1, ["n"])], [helper.make_tensor_value_info("y", 1, ["n"])],
+        nodes, "g", [helper.make_tensor_value_info("x", 1, ["n"])], [helper.make_tensor_value_info(o, 1, ["n"]) for o in outputs],
         [zero, onnx.numpy_helper.from_array(np.float32(0.5), "s")],
     )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "m.onnx")
+    imports = [helper.make_opsetid("", 17 if domain else 25), helper.make_opsetid("com.microsoft", 1)]
+    x = np.linspace(-9, 9, 73, dtype=np.float32)
+    got = run(helper.make_model(graph, opset_imports=imports, ir_version=10), {"x": x}, outputs, tmp_path)
+    np.testing.assert_array_equal(got[0], (np.clip(np.rint(x * 2) + z, low, high) - z) * np.float32(0.5))
+    if not domain:
+        np.testing.assert_array_equal(got[1], np.clip(np.rint(x * 2), low, high))
+
+
+def test_narrow_elsewhere(tmp_path):
+    """Nothing else takes integers of 4 bits for such of 8."""
+    weights, _ = narrow("w", "INT4", (5, 3), True, np.random.default_rng(0))
+    graph = helper.make_graph(
+        [helper.make_node("Size", ["w"], ["y"])], "g", [], [helper.make_tensor_value_info("y", 7, [])], [weights],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=10), tmp_path / "m.onnx")
     with pytest.raises(harness.CharoniaError, match="elements of type int4 are not supported here"):
         harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
 

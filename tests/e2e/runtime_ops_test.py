@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import harness
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -137,6 +138,20 @@ def quantized_weights():
         yield f"bits-{bits}-{block}-{depth}-{points}", "MatMulNBits", inputs, attributes, {"fixed": range(1, len(inputs))}
 
 
+def narrow_weights():
+    """As quantize_static(weight_type=QInt4) writes them below opset 21."""
+    r = Random()
+    for kind in (ml_dtypes.int4, ml_dtypes.uint4):
+        info = ml_dtypes.iinfo(kind)
+        q = r.rng.integers(info.min, info.max + 1, (6, 5)).astype(kind)
+        z = r.rng.integers(info.min, info.max + 1, 5).astype(kind)
+        s = np.abs(r.floats(5)) + F32(0.1)
+        name = np.dtype(kind).name
+        yield f"{name}", "DequantizeLinear", [q, F32(0.3), z[2]], {}, {"fixed": range(3)}
+        yield f"{name}-axis", "DequantizeLinear", [q, s, z], {"axis": 1}, {"fixed": range(3)}
+        yield f"{name}-points", "DequantizeLinear", [q, F32(0.3)], {}, {"fixed": range(2)}
+
+
 def quantized():
     r = Random()
     a, b, u, v = F32(0.05), F32(0.03), U8(120), U8(130)
@@ -222,7 +237,7 @@ def attentions():
     yield "rotary-part", "RotaryEmbedding", [q, places, *part], {"num_heads": heads, "rotary_embedding_dim": 4}, {}
 
 
-FAMILIES = (normalizations, elementwise, products, quantized_weights, quantized, attentions)
+FAMILIES = (normalizations, elementwise, products, quantized_weights, narrow_weights, quantized, attentions)
 CASES = {case[0]: case[1:] for family in FAMILIES for case in family()}
 
 

@@ -57,14 +57,14 @@ static Value spread(Node &n, Emitter &e, Value parameter, Value x) {
 }
 
 Value charonia::frontend::onnx::saturate(Emitter &e, Value x, Value zero,
-                                         mlir::Type element) {
+                                         mlir::Type element, unsigned bits) {
   Value rounded = e.op<graph::RoundOp>({x});
   if (!rounded || !element)
     return {};
   mlir::Type wide = elementOf(rounded);
   if (zero)
     rounded = e.add(rounded, e.cast(zero, wide));
-  unsigned width = element.getIntOrFloatBitWidth();
+  unsigned width = bits ? bits : element.getIntOrFloatBitWidth();
   bool isUnsigned = element.isUnsignedInteger();
   double low = isUnsigned ? 0 : -std::ldexp(1.0, width - 1),
          high = std::ldexp(1.0, isUnsigned ? width : width - 1) - 1;
@@ -93,16 +93,18 @@ static bool isZero(Emitter &e, Value x) {
 
 static llvm::LogicalResult quantizeLinear(Node &n, Emitter &e) {
   Value x = n.input(0), zero = n.input(2);
+  int asked = int(n.integer("output_dtype"));
+  int narrow = zero ? n.narrowInput(2) : narrowType(asked);
   mlir::Type element =
-      zero ? elementOf(zero)
-      : n.integer("output_dtype")
-          ? elementType(int(n.integer("output_dtype")), e.getContext())
-          : mlir::IntegerType::get(e.getContext(), 8,
-                                   mlir::IntegerType::Unsigned);
+      zero    ? elementOf(zero)
+      : asked ? heldType(asked, e.getContext())
+              : mlir::IntegerType::get(e.getContext(), 8,
+                                       mlir::IntegerType::Unsigned);
   bool toFloat8 = element && graph::isFloat8(element);
   if (!isSmallInteger(element) && !toFloat8)
     return e.fail("quantization to this type is not supported",
-                  "quantize to integers of 8 or 16 bits or to float8");
+                  "quantize to integers of 2, 4, 8 or 16 bits or to float8");
+  n.setNarrowResult(narrow);
   // In float, whatever the operands are; `precision` may ask for double.
   mlir::Type wide = e.getBuilder().getF32Type();
   if (n.integer("precision") == ::onnx::TensorProto::DOUBLE)
@@ -114,7 +116,8 @@ static llvm::LogicalResult quantizeLinear(Node &n, Emitter &e) {
     return llvm::failure();
   Value quotient = e.div(e.cast(x, wide), scale);
   if (!toFloat8)
-    return n.yield(saturate(e, quotient, zero, element));
+    return n.yield(
+        saturate(e, quotient, zero, element, narrow ? narrowBits(narrow) : 0));
   if (zero && !isZero(e, zero))
     quotient = e.add(quotient, e.cast(zero, wide));
   return n.yield(n.integer("saturate", 1) ? buildSaturated(quotient, element, e)

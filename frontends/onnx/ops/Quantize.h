@@ -7,9 +7,9 @@
 namespace charonia::frontend::onnx {
 
 /// `x`, a float, rounded to the nearest integer (even where two are), with the
-/// zero point added, cut to the range of `element`.
+/// zero point added, cut to the range of `element`, or of `bits` of it.
 mlir::Value saturate(Emitter &e, mlir::Value x, mlir::Value zero,
-                     mlir::Type element);
+                     mlir::Type element, unsigned bits = 0);
 
 /// A parameter of one operand: a scalar, or an element along dimension `axis`
 /// of `rank`.
