@@ -47,3 +47,21 @@ def test_elements_that_are_not_set(reader: str, shape: tuple[int, ...], tmp_path
     harness.compile_model(tmp_path / "m.pbtxt", tmp_path / "m.engine")
     got = harness.run_all_outputs(tmp_path / "m.engine", {"x": np.ones((2, 2), np.float32)}, tmp_path)["y"]
     np.testing.assert_array_equal(got, np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize("places, words", [("reverse", "sets elements of a list of size x_dim0, which is open, other than all of them"), ("range", None)])
+def test_open_list_that_is_set_at_once(places: str, words: str | None, tmp_path: Path) -> None:
+    """Of as many elements as x has rows: in order, or not."""
+    text = node("x", "Placeholder", dtype=FLOATS, shape="shape { dim { size: -1 } dim { size: 2 } }")
+    text += constant("zero", [0], 0) + constant("one", [1], 0) + constant("first", [0]) + constant("two", [2])
+    text += node("shape", "Shape", "x", T=FLOATS, out_type=INTS) + node("n", "GatherV2", "shape zero zero", Tparams=INTS, Tindices=INTS, Taxis=INTS)
+    text += node("range", "Range", "zero n one", Tidx=INTS) + node("reverse", "ReverseV2", "range first", T=INTS, Tidx=INTS)
+    text += node("l", "TensorListScatterV2", f"x {places} two n", element_dtype=FLOATS, shape_type=INTS)
+    (tmp_path / "m.pbtxt").write_text(text + node("y", "TensorListStack", "l two", element_dtype=FLOATS))
+    if words:
+        with pytest.raises(harness.CharoniaError, match=words):
+            harness.compile_model(tmp_path / "m.pbtxt", tmp_path / "m.engine")
+        return
+    harness.compile_model(tmp_path / "m.pbtxt", tmp_path / "m.engine")
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(harness.run_all_outputs(tmp_path / "m.engine", {"x": x}, tmp_path)["y"], x)

@@ -102,6 +102,47 @@ Value charonia::frontend::buildRange(Operands &n, bool countsInType,
   return e.cast(steps, element);
 }
 
+/// The element of a tensor of integers at `coordinates`, by the place in a
+/// vector of `count` elements that dim 0 is; null where it cannot be told.
+static AffineExpr elementAt(Value value, llvm::ArrayRef<AffineExpr> coordinates,
+                            AffineExpr count, Emitter &e, int depth = 0) {
+  constexpr int maxDepth = 16;
+  constexpr unsigned leastBits = 32;
+  // There are fewer elements than integers of 32 bits count.
+  if (depth > maxDepth || !elementOf(value).isIntOrIndex() ||
+      elementOf(value).getIntOrFloatBitWidth() < leastBits)
+    return {};
+  if (auto known = e.evaluate(value); known && known.elements->size() == 1)
+    return known.elements->front();
+  auto op = value.getDefiningOp<graph::GraphOpInterface>();
+  if (!op)
+    return {};
+  return op.getContentAt(
+      coordinates, count,
+      [&](unsigned operand, llvm::ArrayRef<AffineExpr> inner) {
+        // What wrapped in between is the same again in the end.
+        return op.commutesWithWrapping(operand)
+                   ? elementAt(op->getOperand(operand), inner, count, e,
+                               depth + 1)
+                   : AffineExpr();
+      });
+}
+
+bool charonia::frontend::countsFromZero(Value value, Emitter &e) {
+  if (rankOf(value) != 1 || !elementOf(value).isIntOrIndex())
+    return false;
+  if (auto known = e.evaluate(value).constants()) {
+    for (auto [i, number] : llvm::enumerate(*known))
+      if (number != static_cast<int64_t>(i))
+        return false;
+    return true;
+  }
+  AffineExpr count = graph::getShape(value)[0],
+             place = mlir::getAffineDimExpr(0, e.getContext());
+  AffineExpr element = elementAt(value, place, count, e);
+  return element && graph::simplify(element - place) == 0;
+}
+
 Value charonia::frontend::buildCumulative(Value x, graph::ReduceKind kind,
                                           int64_t axis, bool exclusive,
                                           bool reverse, Emitter &e) {

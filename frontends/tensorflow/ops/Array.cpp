@@ -66,29 +66,14 @@ static LogicalResult writeArray(Node &n, Emitter &e) {
 }
 
 static LogicalResult scatterArray(Node &n, Emitter &e) {
-  if (const OpenList *open = openListOf(n, 3); open && n.has(2)) {
-    if (open->stacked || open->element || rankOf(n.input(2)) < 1 ||
-        !listsAll(n, 1, *open, e))
-      return e.fail(
-          "sets some elements of an array of size " +
-              e.getSymbols().toString(open->count) + ", which is open",
-          "set all of them, or " +
-              fixSize(n.getModel(), e.getSymbols().toString(open->count)));
-    return yieldOpenList(n, {open->count, n.input(2), {}, {}, {}});
-  }
+  if (const OpenList *open = openListOf(n, 3); open && n.has(2))
+    return scatterOpen(n, *open, 2, 1, e);
   const TensorList *list = arrayOf(n, e, 4);
   return list ? scatterRows(n, e, *list, 2, 1) : llvm::failure();
 }
 static LogicalResult gatherArray(Node &n, Emitter &e) {
-  if (const OpenList *open = openListOf(n, 2)) {
-    if (open->stacked && !open->element && listsAll(n, 1, *open, e))
-      return n.yield(open->stacked);
-    return e.fail(
-        "takes some elements of an array of size " +
-            e.getSymbols().toString(open->count) + ", which is open",
-        "take all of them, or " +
-            fixSize(n.getModel(), e.getSymbols().toString(open->count)));
-  }
+  if (const OpenList *open = openListOf(n, 2); open && n.has(1))
+    return gatherOpen(n, *open, std::nullopt, e);
   const TensorList *list = arrayOf(n, e, 3);
   return list ? gatherElements(n, e, *list) : llvm::failure();
 }

@@ -364,6 +364,8 @@ LogicalResult charonia::frontend::tensorflow::scatterRows(Node &n, Emitter &e,
   return yieldList(n, std::move(elements));
 }
 static LogicalResult scatterList(Node &n, Emitter &e) {
+  if (AffineExpr open = openCountOf(n, e, 3))
+    return scatterOpen(n, {open, {}, {}, {}, {}}, 0, 1, e);
   int64_t count = 0;
   if (n.has(3)) {
     // Without one (-1) the list ends at the last position.
@@ -378,6 +380,8 @@ static LogicalResult scatterList(Node &n, Emitter &e) {
   return scatterRows(n, e, TensorList(count), 0, 1);
 }
 static LogicalResult scatterIntoList(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 0); open && n.has(1))
+    return scatterOpen(n, *open, 1, 2, e);
   const TensorList *list = listOf(n, e, 3);
   return list ? scatterRows(n, e, *list, 1, 2) : llvm::failure();
 }
@@ -402,6 +406,8 @@ charonia::frontend::tensorflow::gatherElements(Node &n, Emitter &e,
   return stackAll(n, elements, 2, e);
 }
 static LogicalResult gatherList(Node &n, Emitter &e) {
+  if (const OpenList *open = openListOf(n, 0); open && n.has(1))
+    return gatherOpen(n, *open, elementShape(n, 2, e), e);
   const TensorList *list = listOf(n, e, 3);
   return list ? gatherElements(n, e, *list) : llvm::failure();
 }

@@ -29,8 +29,13 @@ llvm::LogicalResult setOpenItem(Node &n, unsigned i, Emitter &e);
 llvm::LogicalResult stackOpen(Node &n, const OpenList &list,
                               std::optional<Exprs> dims, Emitter &e);
 llvm::LogicalResult yieldLength(Node &n, const OpenList &list, Emitter &e);
-/// Whether operand `i` lists all places of the list, in order.
-bool listsAll(Node &n, unsigned i, const OpenList &list, Emitter &e);
+/// The list with rows of operand `tensor` at the positions that operand
+/// `places` lists: at all of them, in order.
+llvm::LogicalResult scatterOpen(Node &n, const OpenList &list, unsigned tensor,
+                                unsigned places, Emitter &e);
+/// The elements that operand 1 lists, as one tensor; see stackOpen.
+llvm::LogicalResult gatherOpen(Node &n, const OpenList &list,
+                               std::optional<Exprs> dims, Emitter &e);
 /// The position of an element, operand 1.
 llvm::FailureOr<int64_t> positionOf(Node &n, Emitter &e,
                                     const TensorList &list);

@@ -1,6 +1,7 @@
 // Lists of as many tensors as an open size says: one tensor, or what steps that
 // are repeated set of them.
 #include "frontends/common/builders/Gather.h"
+#include "frontends/common/builders/Sequence.h"
 #include "frontends/tensorflow/Remedy.h"
 #include "frontends/tensorflow/ops/List.h"
 
@@ -69,8 +70,8 @@ LogicalResult tf::stackOpen(Node &n, const OpenList &list,
                   "export the model without that");
   if (list.stacked)
     return n.yield(list.stacked);
-  mlir::Type element = n.type("element_dtype", 1);
-  if (!element || !dims)
+  mlir::Type element = dims ? n.type("element_dtype", 1) : mlir::Type();
+  if (!element)
     return e.fail("stacks a list of which no element is set, and whose shape "
                   "is not known",
                   "give the list its element_shape");
@@ -97,9 +98,41 @@ LogicalResult tf::yieldLength(Node &n, const OpenList &list, Emitter &e) {
   return n.yield(e.size(list.count, e.getBuilder().getI32Type()));
 }
 
-bool tf::listsAll(Node &n, unsigned i, const OpenList &list, Emitter &e) {
-  auto iota = n.has(i) ? n.input(i).getDefiningOp<graph::IotaOp>() : nullptr;
-  return iota && rankOf(n.input(i)) == 1 &&
+/// Whether operand `i` lists all places of the list, in order.
+static bool listsAll(Node &n, unsigned i, const OpenList &list, Emitter &e) {
+  return n.has(i) && countsFromZero(n.input(i), e) &&
          e.agree(graph::getShape(n.input(i))[0], list.count,
                  "lists all of its elements");
+}
+
+LogicalResult tf::scatterOpen(Node &n, const OpenList &list, unsigned tensor,
+                              unsigned places, Emitter &e) {
+  std::string size = e.getSymbols().toString(list.count);
+  if (failed(n.needsRank(tensor, 1, 32)))
+    return llvm::failure();
+  if (list.stacked || list.element || !listsAll(n, places, list, e) ||
+      !e.agree(graph::getShape(n.input(tensor))[0], list.count,
+               "sets all of its elements"))
+    return e.fail("sets elements of a list of size " + size +
+                      ", which is open, other than all of them at once, in "
+                      "order",
+                  fixSize(n.getModel(), size));
+  return yieldOpenList(n, {list.count, n.input(tensor), {}, {}, {}});
+}
+
+LogicalResult tf::gatherOpen(Node &n, const OpenList &list,
+                             std::optional<Exprs> dims, Emitter &e) {
+  std::string size = e.getSymbols().toString(list.count);
+  if (failed(n.needsRank(1, 1, 1)))
+    return llvm::failure();
+  if (listsAll(n, 1, list, e))
+    return stackOpen(n, list, std::move(dims), e);
+  if (!list.stacked || list.element)
+    return e.fail("takes some elements of a list of size " + size +
+                      ", which is open, that are not set behind a loop",
+                  fixSize(n.getModel(), size));
+  if (failed(checkPositions(list.stacked, n.input(1), 0, e)))
+    return llvm::failure();
+  return n.yield(e.op<graph::GatherOp>({list.stacked, n.input(1)},
+                                       e.attr("axis", int64_t(0))));
 }

@@ -1,6 +1,6 @@
 // Rows that are divided into parts by data, and joined again.
+#include "frontends/common/builders/Sequence.h"
 #include "frontends/tensorflow/Node.h"
-#include <numeric>
 #include <set>
 
 using namespace charonia;
@@ -71,23 +71,6 @@ static LogicalResult partition(Node &n, Emitter &e) {
       return llvm::failure();
   }
   return llvm::success();
-}
-
-/// Whether the elements are 0, 1, 2, ...
-static bool countsFromZero(Value value, Emitter &e) {
-  if (auto known = e.evaluate(value).constants()) {
-    SmallVector<int64_t> counted(known->size());
-    std::iota(counted.begin(), counted.end(), 0);
-    return *known == counted;
-  }
-  while (auto cast = value.getDefiningOp<graph::CastOp>()) {
-    // Narrower ones wrap, where there are so many.
-    if (!elementOf(value).isIntOrIndex() ||
-        elementOf(value).getIntOrFloatBitWidth() < 32)
-      return false;
-    value = cast.getInput();
-  }
-  return value.getDefiningOp<graph::IotaOp>() && rankOf(value) == 1;
 }
 
 /// Whether parts of one division, which are all of its parts, say where each

@@ -205,3 +205,13 @@ def loops_that_data_ends(m, x, n):
         count += 2
     never = tf.while_loop(lambda i, y: tf.logical_and(longest > 99, i < 4), lambda i, y: (i + 1, y + 1), (0, x))[1]
     return {"last": last, "outputs": outputs.stack(), "total": total, "count": tf.convert_to_tensor(count), "never": never}
+
+
+@case(spec("x", None, 4))
+def lists_set_at_once(m, x):
+    """Lists of as many elements as an open size says, set and taken all at once, or some taken."""
+    n = tf.shape(x)[0]
+    rows = tf.TensorArray(F32, n, element_shape=[4]).scatter(tf.range(n), tf.tanh(x))
+    handle = raw.TensorListScatterV2(tensor=x, indices=tf.range(n), element_shape=[4], num_elements=n)
+    taken = raw.TensorListGather(input_handle=handle, indices=[0, 2, 0], element_shape=[4], element_dtype=F32)
+    return {"all": rows.gather(tf.range(n)), "stacked": rows.stack(), "turned": rows.gather(n - 1 - tf.range(n)), "some": taken}

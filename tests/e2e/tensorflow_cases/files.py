@@ -90,6 +90,42 @@ def tf1_loop(folder: Path) -> None:
     write_arrays(folder, {"x": feed}, wanted)
 
 
+def tf1_open_loops(folder: Path) -> None:
+    """TensorArrays of as many elements as an open size says: set all at once, by steps, and taken all at once or some."""
+    v1 = tf.compat.v1
+    v1.disable_control_flow_v2()
+    rng = np.random.RandomState(9)
+    w = rng.uniform(-0.5, 0.5, (4, 4)).astype(np.float32)
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        x = v1.placeholder(F32, [None, 4], "x")
+        n = tf.shape(x)[0]
+        # Places that are computed in another way.
+        rows = v1.TensorArray(F32, n, clear_after_read=False).scatter(tf.cast(tf.range(2, tf.cast(n, tf.int64) + 2) - 2, tf.int32), x)
+
+        def step(i, h, states):
+            h = tf.tanh(rows.read(i) + tf.matmul(h[None], w)[0])
+            return i + 1, h, states.write(n - 1 - i, h)
+
+        _, h, states = v1.while_loop(lambda i, h, states: i < n, step, [0, tf.zeros([4]), v1.TensorArray(F32, n, clear_after_read=False)])
+        named = {
+            "mapped": tf.map_fn(lambda r: tf.tanh(r) * tf.reduce_sum(r), x),
+            "pairs": tf.map_fn(lambda r: r[0] - tf.cast(r[1], F32), (x, tf.range(n)), dtype=F32),
+            "scanned": tf.scan(lambda a, r: tf.tanh(a + r), x, initializer=tf.zeros([4])),
+            "back": tf.scan(lambda a, r: tf.tanh(tf.matmul(a[None], w)[0] + r), x, initializer=tf.ones([4]), reverse=True),
+            "folded": tf.foldl(lambda a, r: tf.tanh(a + r), x, initializer=tf.zeros([4])),
+            "folded_back": tf.foldr(lambda a, r: tf.tanh(a - r), x),
+            "last": h, "states": states.stack(), "turned": states.gather(tf.range(n - 1, -1, -1)), "first": states.gather([0, 0]),
+            "size": states.size(),
+        }  # fmt: skip
+        named = {key: tf.identity(value, key) for key, value in named.items()}
+        for suffix, length in ("", 3), ("_1", 1), ("_17", 17):
+            feed = rng.standard_normal((length, 4)).astype(np.float32)
+            write_arrays(folder, {"x": feed}, session.run(named, {x: feed}), suffix)
+        (folder / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    v1.enable_control_flow_v2()
+    (folder / "options.txt").write_text(f"--inputs x --outputs {','.join(named)}")
+
+
 def lowered(folder: Path) -> None:
     """A recurrent layer, loops and choices as Switch and Merge."""
     import keras
@@ -258,4 +294,4 @@ def saved_text(folder: Path) -> None:
     write_arrays(folder, {"a": a}, {"scores": forward(a)["scores"].numpy()})
 
 
-FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_parts, tf1_loop, lowered, lowered_steps, open_steps, channels_first, nans, partitions, signatures, saved_text)}
+FILES = {f.__name__: f for f in (tf1_reference, tf1_resource, tf1_parts, tf1_loop, tf1_open_loops, lowered, lowered_steps, open_steps, channels_first, nans, partitions, signatures, saved_text)}
