@@ -361,7 +361,8 @@ LogicalResult GraphImporter::checkInputs(const NodeProto &node,
       domain.empty() && (op.contains("Sequence") || op == "Identity" ||
                          op == "Loop" || op.starts_with("Optional"));
   // ONNX Runtime's own quantization differs in its versions alone.
-  bool quantizes = op == "DequantizeLinear" || op == "QuantizeLinear";
+  bool quantizes = op == "DequantizeLinear" || op == "QuantizeLinear" ||
+                   op == "GatherBlockQuantized";
   bool takesNarrow =
       quantizes || (domain.empty() && (op == "Cast" || movesElements(op)));
   for (const Binding &input : inputs) {

@@ -67,6 +67,15 @@ static std::string shownOperator(const NodeProto &node) {
          printable(node.op_type());
 }
 
+/// Whether ONNX Runtime's quantizers write an operator, and not its optimizers.
+static bool isOfQuantizer(llvm::StringRef op) {
+  bool isMarked = op.size() > 1 && op[0] == 'Q' && llvm::isUpper(op[1]);
+  return isMarked ||
+         llvm::any_of(
+             llvm::ArrayRef{"Quant", "NBits", "Bnb4", "Q4", "Integer", "BFP"},
+             [&](const char *part) { return op.contains(part); });
+}
+
 std::optional<Problem>
 charonia::frontend::onnx::unknownOperator(const NodeProto &node,
                                           const Operator &op, int version) {
@@ -83,6 +92,10 @@ charonia::frontend::onnx::unknownOperator(const NodeProto &node,
         domain == "com.microsoft.nchwc"
             ? "its layout is of one machine: save the model at ONNX Runtime's "
               "optimization level extended or lower"
+        : isOfQuantizer(node.op_type())
+            ? "quantize without it: to operators of ONNX (quant_format QDQ), "
+              "or "
+              "without operators of this kind (op_types_to_quantize)"
             : "save the model without ONNX Runtime's optimizations, or at "
               "level basic"};
   if (newestVersion(domain))

@@ -42,6 +42,8 @@ static const TypeSet typeSets[] = {
     {'W',
      {"tensor(int8)", "tensor(uint8)", "tensor(int16)", "tensor(uint16)",
       "tensor(int32)", "tensor(int4)", "tensor(uint4)"}},
+    {'E', {"tensor(int4)", "tensor(uint4)", "tensor(uint8)"}},
+    {'G', {"tensor(int32)", "tensor(int64)"}},
     {'A', {"tensor(int8)", "tensor(uint8)", "tensor(float)"}},
     {'N', {"tensor(uint8)"}},
     {'Z',
@@ -113,6 +115,9 @@ static const Definition definitions[] = {
      "A:T B:N scales:T zero_points:Z? g_idx:I? bias:T?", "Y:T",
      "K:i! N:i! bits:i=4 block_size:i! accuracy_level:i=0 "
      "weight_prepacked:i=0"},
+    {MICROSOFT, "GatherBlockQuantized",
+     "data:E indices:G scales:T zero_points:E?", "output:T",
+     "gather_axis:i=0 quantize_axis:i=1 block_size:i=128 bits:i=4"},
     {MICROSOFT, "DynamicQuantizeMatMul",
      "A:F B:Q b_scale:F b_zero_point:Q? bias:F?", "Y:F", ""},
     {MICROSOFT, "MatMulIntegerToFloat",

@@ -152,6 +152,37 @@ def narrow_weights():
         yield f"{name}-points", "DequantizeLinear", [q, F32(0.3)], {}, {"fixed": range(2)}
 
 
+def gathered_blocks():
+    """Rows of tables of few bits; the quantizer writes those of INT4, along the last axis."""
+    r = Random()
+    i, j = np.array([[3, 0, -1], [2, 2, 5]], I64), np.array([1, -2], I32)
+
+    def case(name, kind, shape, indices, points, dtype=F32, **attributes):
+        axis, block, bits = attributes.get("quantize_axis", 1), attributes["block_size"], attributes.get("bits", 4)
+        scales = list(shape)
+        scales[axis] = -(-shape[axis] // block)
+        of = lambda s: r.rng.integers(0, 1 << bits, s, U8)  # noqa: E731
+        if kind is U8:
+            table, zero = packed(of(shape), bits), packed(of(scales), bits)
+        else:
+            least = ml_dtypes.iinfo(kind).min
+            table, zero = ((of(s).astype(I8) + least).astype(kind) for s in (shape, scales))
+        inputs = [table, indices, np.abs(r.floats(*scales)).astype(dtype) + dtype(0.1), *([zero] if points else [])]
+        return f"gather-{name}", "GatherBlockQuantized", inputs, attributes, {"fixed": [k for k in range(len(inputs)) if k != 1]}
+
+    for points in (False, True):
+        yield case(f"int4-{points}", ml_dtypes.int4, (6, 64), i, points, block_size=16)
+        yield case(f"uint4-{points}", ml_dtypes.uint4, (6, 64), i, points, block_size=32)
+        yield case(f"odd-{points}", ml_dtypes.int4, (6, 37), i, points, block_size=16)
+        yield case(f"columns-{points}", ml_dtypes.int4, (40, 7), j, points, block_size=16, gather_axis=1, quantize_axis=0)
+        yield case(f"middle-{points}", ml_dtypes.uint4, (3, 4, 34), i % 4, points, block_size=16, gather_axis=1, quantize_axis=-1)
+        yield case(f"before-{points}", ml_dtypes.int4, (33, 6, 4), i, points, block_size=16, gather_axis=1, quantize_axis=0)
+        for bits in (2, 4, 8):
+            yield case(f"bytes-{bits}-{points}", U8, (6, 80), i, points, block_size=16, bits=bits)
+        yield case(f"three-{points}", U8, (6, 2, 48), j, points, block_size=32, quantize_axis=2)
+    yield case("half", ml_dtypes.int4, (6, 64), np.array(2, I64), True, np.float16, block_size=16)
+
+
 def quantized():
     r = Random()
     a, b, u, v = F32(0.05), F32(0.03), U8(120), U8(130)
@@ -237,7 +268,7 @@ def attentions():
     yield "rotary-part", "RotaryEmbedding", [q, places, *part], {"num_heads": heads, "rotary_embedding_dim": 4}, {}
 
 
-FAMILIES = (normalizations, elementwise, products, quantized_weights, narrow_weights, quantized, attentions)
+FAMILIES = (normalizations, elementwise, products, quantized_weights, narrow_weights, gathered_blocks, quantized, attentions)
 CASES = {case[0]: case[1:] for family in FAMILIES for case in family()}
 
 
@@ -252,6 +283,8 @@ def test_beside_onnx_runtime(tmp_path, name):
     "op, inputs, attributes, words",
     [
         ("BeamSearch", 5, {}, "operator com.microsoft.BeamSearch is not supported: it is ONNX Runtime's own"),
+        ("QMoE", 5, {}, "operator com.microsoft.QMoE is not supported: it is ONNX Runtime's own"),
+        ("GatherBlockQuantized", 0, {"gather_axis": 1}, "gathers along axis 1 what is in blocks along axis 1, which is not supported"),
         ("FusedGemm", 2, {"activation": "HardSigmoid", "activation_beta": 0.1}, "has attribute 'activation_beta', but no 'activation_alpha'"),
         ("FusedGemm", 2, {"activation": "Warp"}, "attribute 'activation' = 'Warp' with 0 parameters is not supported"),
         ("MatMulNBits", 0, {"bits": 3}, "attribute 'bits' = 3 is not supported"),
@@ -272,3 +305,22 @@ def test_refused(tmp_path, op, inputs, attributes, words):
         harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
     assert words in str(error.value)
     assert f"node 'n' (com.microsoft.{op}, opset 1)" in str(error.value)
+
+
+def test_gathered_table_stays_packed(tmp_path):
+    """A table of 4 bits takes no more in an engine, and no kernel makes all of it floats."""
+    r, rows, width, block = Random(), 500, 64, 32
+    table = r.rng.integers(-8, 8, (rows, width)).astype(ml_dtypes.int4)
+    inputs = [table, np.array([[7, 499]], I64), np.abs(r.floats(rows, width // block)) + F32(0.1)]
+    onnx.save(make("GatherBlockQuantized", inputs, {"block_size": block}, (0, 2)), tmp_path / "m.onnx")
+    harness.compile_model(tmp_path / "m.onnx", tmp_path / "m.engine")
+    text = harness.invoke("inspect", tmp_path / "m.engine").stdout
+    number, unit = text.split("weights ")[1].split(",")[0].split()
+    assert float(number) * {"B": 1, "kB": 1e3}[unit] <= rows * (width / 2 + 4 * width / block) + 512
+
+
+def test_remedies_speak_of_who_wrote_the_operator(tmp_path):
+    for op, words in ("QMoE", "quantize without it"), ("BeamSearch", "save the model without ONNX Runtime's optimizations"):
+        onnx.save(make(op, [Random().floats(2)], {}), tmp_path / "m.onnx")
+        result = harness.invoke("compile", tmp_path / "m.onnx", "-o", tmp_path / "m.engine")
+        assert f"remedy: {words}" in result.stderr

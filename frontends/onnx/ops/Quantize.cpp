@@ -15,6 +15,36 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
+Value charonia::frontend::onnx::inBlocks(Emitter &e, Value parameter, Value x,
+                                         int64_t axis, int64_t block) {
+  if (!parameter || !x)
+    return {};
+  Exprs shape = graph::getShape(parameter), dims = graph::getShape(x);
+  int64_t rank = dims.size();
+  if ((int64_t)shape.size() != rank || block < 1 || block > maxDimension)
+    return e.fail("scale and zero point, " + e.describe(parameter.getType()) +
+                  ", fit neither an axis nor blocks of " +
+                  e.describe(x.getType()));
+  // [.., count, ..] to [.., count, block, ..] to [.., count * block, ..], cut.
+  Exprs split = shape, repeated = shape, merged = shape;
+  split.insert(split.begin() + axis + 1, e.number(1));
+  repeated.insert(repeated.begin() + axis + 1, e.number(block));
+  merged[axis] = graph::simplify(shape[axis] * block);
+  Value blocks =
+      e.reshape(e.broadcast(e.reshape(parameter, split), repeated), merged);
+  if (merged[axis] == dims[axis])
+    return blocks;
+  auto known = graph::constantOf(merged[axis]),
+       wanted = graph::constantOf(dims[axis]);
+  if (!known || !wanted || *known < *wanted)
+    return e.fail("blocks of " + Twine(block) + " do not cover axis " +
+                  Twine(axis) + " of " + e.describe(x.getType()));
+  // The parameter's other dimensions may be 1 where those of `x` are more.
+  merged[axis] = dims[axis];
+  return e.slice(blocks, Exprs(rank, e.number(0)),
+                 llvm::SmallVector<int64_t>(rank, 1), merged);
+}
+
 /// A scale or zero point shaped to broadcast to `x`: one for all, one for each
 /// element along the axis, or one for each block of elements along it.
 static Value spread(Node &n, Emitter &e, Value parameter, Value x) {
@@ -34,26 +64,7 @@ static Value spread(Node &n, Emitter &e, Value parameter, Value x) {
                     Twine(*axis) + " of " + e.describe(x.getType()));
     return e.asChannels(parameter, rank - 1 - *axis);
   }
-  if ((int64_t)shape.size() != rank || block < 1 || block > maxDimension)
-    return e.fail("scale and zero point, " + e.describe(parameter.getType()) +
-                  ", fit neither an axis nor blocks of " +
-                  e.describe(x.getType()));
-  // [.., count, ..] to [.., count, block, ..] to [.., count * block, ..], cut.
-  Exprs split = shape, repeated = shape, merged = shape;
-  split.insert(split.begin() + *axis + 1, e.number(1));
-  repeated.insert(repeated.begin() + *axis + 1, e.number(block));
-  merged[*axis] = graph::simplify(shape[*axis] * block);
-  Value blocks =
-      e.reshape(e.broadcast(e.reshape(parameter, split), repeated), merged);
-  if (merged[*axis] == dims[*axis])
-    return blocks;
-  auto known = graph::constantOf(merged[*axis]),
-       wanted = graph::constantOf(dims[*axis]);
-  if (!known || !wanted || *known < *wanted)
-    return e.fail("blocks of " + Twine(block) + " do not cover axis " +
-                  Twine(*axis) + " of " + e.describe(x.getType()));
-  return e.slice(blocks, Exprs(rank, e.number(0)),
-                 llvm::SmallVector<int64_t>(rank, 1), dims);
+  return inBlocks(e, parameter, x, *axis, block);
 }
 
 Value charonia::frontend::onnx::saturate(Emitter &e, Value x, Value zero,

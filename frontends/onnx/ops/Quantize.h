@@ -11,6 +11,11 @@ namespace charonia::frontend::onnx {
 mlir::Value saturate(Emitter &e, mlir::Value x, mlir::Value zero,
                      mlir::Type element, unsigned bits = 0);
 
+/// A parameter with an element for each block of `block` elements of `x` along
+/// `axis`, repeated for each of them.
+mlir::Value inBlocks(Emitter &e, mlir::Value parameter, mlir::Value x,
+                     int64_t axis, int64_t block);
+
 /// A parameter of one operand: a scalar, or an element along dimension `axis`
 /// of `rank`.
 mlir::Value alongAxis(Emitter &e, mlir::Value parameter, int64_t rank,

@@ -1,7 +1,9 @@
 // ONNX Runtime's quantized operators, as compositions of products of integers
 // and elementwise operators.
 #include "frontends/common/builders/Activation.h"
+#include "frontends/common/builders/Gather.h"
 #include "frontends/common/builders/Matrix.h"
+#include "frontends/common/builders/Slice.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/ops/Attention.h"
 #include "frontends/onnx/ops/Quantize.h"
@@ -315,6 +317,101 @@ static llvm::LogicalResult matMulNBits(Node &n, Emitter &e) {
   return n.yield(n.has(5) ? e.add(y, n.input(5)) : y);
 }
 
+/// Integers of 4 bits, which are held in 8, as bytes of two neighbours in the
+/// last dimension.
+static Value packedPairs(Emitter &e, Value integers) {
+  Exprs pairs = graph::getShape(integers), dims = pairs;
+  auto byte =
+      mlir::IntegerType::get(e.getContext(), 8, mlir::IntegerType::Unsigned);
+  dims.back() = graph::simplify(dims.back().floorDiv(2));
+  pairs.back() = dims.back();
+  pairs.push_back(e.number(2));
+  Value both = e.reshape(e.cast(integers, byte), pairs);
+  auto part = [&](int64_t i) {
+    return e.reshape(
+        sliceAlong(both, rankOf(both) - 1, {e.number(i), e.number(1), 1}, e),
+        dims);
+  };
+  Value low = e.op<graph::AndOp>({part(0), e.scalar(int64_t(15), byte)});
+  return e.op<graph::OrOp>(
+      {low, e.op<graph::ShlOp>({part(1), e.scalar(int64_t(4), byte)})});
+}
+
+/// Rows of a table of few bits: what is gathered is its bytes.
+static Value gatheredIntegers(Node &n, Emitter &e, int64_t axis, int64_t bits) {
+  constexpr unsigned half = 4;
+  Value table = n.input(0);
+  mlir::Type i32 = e.getBuilder().getI32Type();
+  auto gather = [&](Value from) {
+    return e.op<graph::GatherOp>({from, n.input(1)}, e.attr("axis", axis));
+  };
+  int narrow = n.narrowInput(0);
+  auto last = graph::constantOf(graph::getShape(table).back());
+  if (!narrow)
+    return unpacked(e, gather(table), bits);
+  if (!last || *last % 2 || axis + 1 == rankOf(table))
+    return e.cast(gather(table), i32);
+  Value rows = unpacked(e, gather(packedPairs(e, table)), half);
+  if (narrow == ::onnx::TensorProto::UINT4)
+    return rows;
+  Value sign = e.scalar(int64_t(1) << (half - 1), i32);
+  return e.sub(e.op<graph::XorOp>({rows, sign}), sign);
+}
+
+/// Operands: a table, indices, a scale for each block of the table, and a zero
+/// point; bytes hold the integers of `bits` bits, the lowest first, and zero
+/// points alike. Only rows that are read are dequantized.
+static llvm::LogicalResult gatherBlockQuantized(Node &n, Emitter &e) {
+  Value table = n.input(0), scales = n.input(2);
+  int64_t rank = rankOf(table), block = n.integer("block_size");
+  int64_t bits = n.integer("bits");
+  if (failed(n.needsRank(0, 1, 32)) || failed(n.needsRank(2, rank, rank)) ||
+      (n.has(3) && failed(n.needsRank(3, rank, rank))))
+    return llvm::failure();
+  auto axis = n.axis("gather_axis", rank),
+       along = n.axis("quantize_axis", rank);
+  if (failed(axis) || failed(along) ||
+      failed(checkPositions(table, n.input(1), *axis, e)))
+    return llvm::failure();
+  bool isPacked = !n.narrowInput(0);
+  if (isPacked ? bits != 2 && bits != 4 && bits != 8 : bits != 4)
+    return e.fail("attribute 'bits' = " + Twine(bits) + " is not supported",
+                  "quantize to 2, 4 or 8 bits");
+  if (*axis == *along || (isPacked && *along != rank - 1))
+    return e.fail("gathers along axis " + Twine(*axis) +
+                      " what is in blocks along axis " + Twine(*along) +
+                      ", which is not supported",
+                  "quantize along another axis than that of the positions" +
+                      Twine(isPacked ? ", the last one" : ""));
+  Value rows = gatheredIntegers(n, e, *axis, bits);
+  // Behind the positions' dimensions, which stand in place of one.
+  int64_t place = *along > *axis ? *along + rankOf(n.input(1)) - 1 : *along;
+  auto parameter = [&](Value value) {
+    return e.op<graph::GatherOp>({value, n.input(1)}, e.attr("axis", *axis));
+  };
+  mlir::Type i32 = e.getBuilder().getI32Type();
+  scales = parameter(e.cast(scales, single(e)));
+  if (!rows || !scales)
+    return llvm::failure();
+  if (n.has(3)) {
+    Value points = parameter(n.input(3));
+    points = isPacked ? unpacked(e, points, bits) : e.cast(points, i32);
+    if (!points)
+      return llvm::failure();
+    // Bytes of zero points may have room for more than there are.
+    Exprs dims = graph::getShape(points);
+    dims[place] = graph::getShape(scales)[place];
+    points = e.slice(points, Exprs(dims.size(), e.number(0)),
+                     SmallVector<int64_t>(dims.size(), 1), dims);
+    rows = e.sub(rows, inBlocks(e, points, rows, place, block));
+  } else if (isPacked) {
+    rows = e.sub(rows, e.scalar(int64_t(1) << (bits - 1), i32));
+  }
+  Value y =
+      e.mul(e.cast(rows, single(e)), inBlocks(e, scales, rows, place, block));
+  return n.yield(e.cast(y, elementOf(n.input(2))));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::onnx::runtimeQuantizeRows() {
   static const Row rows[] = {
       {"com.microsoft", "QLinearAdd", 1, 1, binary<graph::AddOp>},
@@ -332,6 +429,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::runtimeQuantizeRows() {
       {"com.microsoft", "QGemm", 1, 1, qGemm},
       {"com.microsoft", "QAttention", 1, 1, qAttention},
       {"com.microsoft", "MatMulNBits", 1, 1, matMulNBits},
+      {"com.microsoft", "GatherBlockQuantized", 1, 1, gatherBlockQuantized},
   };
   return rows;
 }
