@@ -46,6 +46,25 @@ class Pool(Case):
         )
 
 
+class PoolOpen(Case):
+    """Windows whose extents follow from open sizes: equal ones, others, and some that overlap since there are more of them than elements."""
+
+    dims = ({0: BATCH, 2: torch.export.Dim.AUTO, 3: torch.export.Dim.AUTO}, {0: BATCH, 2: torch.export.Dim.AUTO})
+
+    def inputs(self, b, n):
+        line = torch.randn(b, 2, 3 * n)
+        line[0, 0, n] = float("nan")
+        line[0, 1] = -float("inf")
+        return torch.randn(b, 3, n + 2, 2 * n + 1), line
+
+    def forward(self, x, line):
+        return (
+            *(pool(x, k) for pool in (F.adaptive_avg_pool2d, F.adaptive_max_pool2d) for k in (2, (1, 4), (3, 6), (16, 5))),
+            F.adaptive_avg_pool3d(x[:, None], (2, 3, 4)), F.adaptive_avg_pool2d(x.permute(0, 2, 3, 1), (3, 2)), F.adaptive_avg_pool2d(x.half(), 3),
+            *(pool(line, k) for pool in (F.adaptive_avg_pool1d, F.adaptive_max_pool1d) for k in (2, 3, 11)),
+        )  # fmt: skip
+
+
 class Norm(Case):
     def __init__(self):
         super().__init__()
@@ -342,7 +361,7 @@ class MaxPlaces(Case):
 
 CASES = {
     cls.__name__.lower(): cls for cls in (
-        Conv, Pool, Norm, Attention, Product, Resize, Sample, Recurrent, Fold, Transposed, Heads,
+        Conv, Pool, PoolOpen, Norm, Attention, Product, Resize, Sample, Recurrent, Fold, Transposed, Heads,
         Rotary, Solid, Scaled, HalfNorm, MaxPlaces,
     )
 }  # fmt: skip

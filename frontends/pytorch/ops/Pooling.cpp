@@ -7,6 +7,7 @@ using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
 using llvm::LogicalResult;
 using llvm::SmallVector;
+using mlir::AffineExpr;
 using mlir::Value;
 
 namespace {
@@ -102,46 +103,112 @@ template <unsigned spatial> static LogicalResult averagePool(Call &c) {
 /// A count of windows: as many as there are elements.
 constexpr int64_t unchanged = -1;
 
-/// Combines `count` windows along one dimension of L elements, the i-th from
+namespace {
+/// Windows along one dimension of L elements, the i-th of `count` from
 /// floor(i * L / count) to ceil((i + 1) * L / count).
+struct Windows {
+  Windows(Value x, int64_t axis, int64_t count, bool max, Emitter &e)
+      : x(x), axis(axis), count(count), max(max), e(e),
+        shape(graph::getShape(x)), length(shape[axis]) {}
+
+  /// The windows of one extent as a dimension of their own, if they are so.
+  Value equal() {
+    Exprs dims = shape;
+    dims[axis] = e.number(count);
+    dims.insert(dims.begin() + axis + 1,
+                graph::simplify(length.floorDiv(count)));
+    return combine(e.reshape(x, dims), axis + 1, false);
+  }
+
+  /// A part of the tensor for each window.
+  Value inParts() {
+    Values parts;
+    for (int64_t i = 0; i < count; ++i) {
+      AffineExpr begin = (length * i).floorDiv(count),
+                 end = (length * (i + 1)).ceilDiv(count);
+      Exprs starts = e.numbers(SmallVector<int64_t>(shape.size(), 0)),
+            dims = shape;
+      starts[axis] = graph::simplify(begin);
+      dims[axis] = graph::simplify(end - begin);
+      Value part =
+          e.slice(x, starts, SmallVector<int64_t>(shape.size(), 1), dims);
+      parts.push_back(combine(part, axis, true));
+    }
+    return e.concat(parts, axis);
+  }
+
+  /// All windows in one pass: as many places for each as the longest one has,
+  /// of which those behind a window's end count for nothing.
+  Value atPlaces() {
+    mlir::Type i64 = e.getBuilder().getI64Type();
+    AffineExpr most = graph::simplify(length.ceilDiv(count) +
+                                      (length % count).ceilDiv(count));
+    auto number = [&](int64_t value) { return e.scalar(value, i64); };
+    Value size = e.size(length, i64), all = number(count);
+    Value i = e.iota({e.number(count), e.number(1)}, 0, i64);
+    Value begin = e.div(e.mul(i, size), all);
+    Value end =
+        e.div(e.add(e.mul(e.add(i, number(1)), size), number(count - 1)), all);
+    Value places = e.add(begin, e.iota({e.number(count), most}, 1, i64));
+    // Of the largest one the last element may be read several times.
+    Value last = e.sub(end, number(1));
+    Value gathered =
+        e.op<graph::GatherOp>({x, e.min(places, last)}, e.attr("axis", axis));
+    if (max)
+      return combine(gathered, axis + 1, false);
+    auto rest = static_cast<unsigned>(shape.size() - 1 - axis);
+    auto spread = [&](Value table) {
+      Exprs dims = graph::getShape(table);
+      dims.append(rest, e.number(1));
+      return e.reshape(table, dims);
+    };
+    Value isInside = spread(e.compare(graph::Predicate::le, places, last));
+    Value sum =
+        e.reduce(graph::ReduceKind::sum,
+                 e.select(isInside, gathered, e.scalar(0.0, elementOf(x))),
+                 {axis + 1}, false);
+    Value extents = e.reshape(e.sub(end, begin), {e.number(count)});
+    return e.div(sum, e.cast(e.asChannels(extents, rest), elementOf(x)));
+  }
+
+private:
+  Value combine(Value part, int64_t along, bool keep) {
+    return max ? e.reduce(graph::ReduceKind::max, part, {along}, keep)
+               : e.mean(part, along, keep);
+  }
+
+  Value x;
+  int64_t axis, count;
+  bool max;
+  Emitter &e;
+  Exprs shape;
+  AffineExpr length;
+};
+} // namespace
+
+/// Combines `count` windows along one dimension.
 static Value poolAlong(Value x, int64_t axis, int64_t count, bool max,
                        Emitter &e) {
-  if (!x)
-    return {};
-  auto kind = max ? graph::ReduceKind::max : graph::ReduceKind::sum;
-  auto combine = [&](Value part) {
-    return max ? e.reduce(kind, part, {axis}, true) : e.mean(part, axis, true);
-  };
-  if (count == unchanged)
+  if (!x || count == unchanged)
     return x;
   if (count == 1)
-    return combine(x);
-  Exprs shape = graph::getShape(x);
-  auto length = graph::constantOf(shape[axis]);
-  if (!length || *length < 1)
-    return e.fail("an adaptive pooling to " + llvm::Twine(count) +
-                      " elements needs a size that is known, not " +
-                      e.getSymbols().toString(shape[axis]),
-                  "fix that size with --shape or when exporting");
-  if (*length == count)
+    return max ? e.reduce(graph::ReduceKind::max, x, {axis}, true)
+               : e.mean(x, axis, true);
+  AffineExpr length = graph::getShape(x)[axis];
+  if (length == e.number(count))
     return x;
   constexpr int64_t maxWindows = 64;
-  if (count < 1 || count > maxWindows)
+  if (count < 1 || count > maxWindows || length == e.number(0))
     return e.fail("an adaptive pooling to " + llvm::Twine(count) +
-                  " elements of " + llvm::Twine(*length) +
+                  " elements of " + e.getSymbols().toString(length) +
                   " is not supported: over " + llvm::Twine(maxWindows));
-  Values parts;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t begin = i * *length / count,
-            end = ((i + 1) * *length + count - 1) / count;
-    Exprs starts = e.numbers(SmallVector<int64_t>(shape.size(), 0)),
-          dims = shape;
-    starts[axis] = e.number(begin);
-    dims[axis] = e.number(end - begin);
-    parts.push_back(combine(
-        e.slice(x, starts, SmallVector<int64_t>(shape.size(), 1), dims)));
-  }
-  return e.concat(parts, axis);
+  Windows windows(x, axis, count, max, e);
+  if (e.getSymbols().isAtLeast(e.number(0), graph::simplify(length % count)))
+    return windows.equal();
+  // Neighbours in memory are read faster as parts, but each is a kernel.
+  constexpr int64_t fewParts = 8;
+  bool isLast = axis + 1 == rankOf(x);
+  return isLast && count <= fewParts ? windows.inParts() : windows.atPlaces();
 }
 
 /// Windows of equal extents are a pooling; else one dimension after the other.
@@ -149,7 +216,7 @@ static LogicalResult adaptivePool(Call &c, unsigned spatial, bool max) {
   Emitter &e = c.getEmitter();
   Batched x(c, spatial);
   Exprs given = c.sizes("output_size");
-  if (!x.value || llvm::is_contained(given, mlir::AffineExpr()))
+  if (!x.value || llvm::is_contained(given, AffineExpr()))
     return c.yield(Value());
   Exprs shape = graph::getShape(x.value);
   if (given.size() == 1)
