@@ -54,8 +54,9 @@ void Watchdog::watch() {
       which = llvm::formatv("the time limit of {0} s", limits.seconds);
     else if (uint64_t used = limits.bytes ? ownMemory() : 0;
              used > limits.bytes)
+      // Rounded up, so that it is seen to be more.
       which = llvm::formatv("the memory limit of {0} MB ({1} MB are in use)",
-                            limits.bytes / 1000000, used / 1000000);
+                            limits.bytes / 1000000, (used + 999999) / 1000000);
     // With the lock, for which disarm() waits.
     if (!which.empty())
       return exceeded(which);

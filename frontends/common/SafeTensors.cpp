@@ -130,6 +130,12 @@ std::optional<Problem> SafeTensors::addFile(const FileBytes &file,
                      "save the weights in Python: "
                      "safetensors.torch.save_file(torch.load(\"m.pth\", "
                      "weights_only=True), \"m.safetensors\")"};
+    // Every header is an object, and nothing is in front of it.
+    if (!bytes.drop_front(lengthBytes).starts_with("{"))
+      return Problem{shown + " is no safetensors file",
+                     "save the weights as one, in Python: "
+                     "safetensors.torch.save_file(model.state_dict(), "
+                     "\"m.safetensors\"), or safetensors.numpy.save_file"};
     return fail("its header of " + std::to_string(length) +
                 " bytes ends behind it");
   }

@@ -91,6 +91,10 @@ TEST(SafeTensors, HeadersThatLie) {
             bad + "its header of 3 bytes ends behind it");
   EXPECT_EQ(problemOf(fileOf("{}", "", INT64_MAX)),
             bad + "its header of 9223372036854775807 bytes ends behind it");
+  // An array of numpy.save, and other files that begin with no length.
+  EXPECT_EQ(problemOf(std::string("\x93NUMPY\x01\x00v\x00{'descr': '<f4'", 26)),
+            "it is no safetensors file");
+  EXPECT_EQ(problemOf("\x89HDF\r\n\x1a\n"), "it is no safetensors file");
   EXPECT_THAT(problemOf(fileOf("{", "")), HasSubstr(bad + "its header "));
   EXPECT_THAT(problemOf(fileOf(std::string(10000, '['), "")),
               HasSubstr(bad + "its header "));

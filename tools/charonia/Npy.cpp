@@ -62,6 +62,11 @@ public:
       return std::nullopt;
     return text.substr(at + 1, end - at - 1);
   }
+  /// Whether the value is a list, as a type of several fields is written.
+  bool isList(const char *key) {
+    size_t at = valueOf(key);
+    return at != std::string::npos && text[at] == '[';
+  }
   std::optional<bool> boolean(const char *key) {
     size_t at = valueOf(key);
     if (at == std::string::npos)
@@ -183,6 +188,10 @@ Result<Array> readNpy(const std::string &path, DType wanted) {
   if (std::fread(text.data(), 1, length, file.get()) != length)
     return bad(path, "ends inside its header");
   Header header(std::move(text));
+  if (header.isList("descr"))
+    return bad(path, "has elements of several fields, a type that is not "
+                     "supported; wanted is " +
+                         std::string(dtypeName(wanted)));
   auto code = header.string("descr");
   auto fortran = header.boolean("fortran_order");
   auto shape = header.tuple("shape");
