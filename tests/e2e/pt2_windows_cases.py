@@ -61,7 +61,7 @@ class PoolOpen(Case):
         return (
             *(pool(x, k) for pool in (F.adaptive_avg_pool2d, F.adaptive_max_pool2d) for k in (2, (1, 4), (3, 6), (16, 5))),
             F.adaptive_avg_pool3d(x[:, None], (2, 3, 4)), F.adaptive_avg_pool2d(x.permute(0, 2, 3, 1), (3, 2)), F.adaptive_avg_pool2d(x.half(), 3),
-            *(pool(line, k) for pool in (F.adaptive_avg_pool1d, F.adaptive_max_pool1d) for k in (2, 3, 11)),
+            *(pool(line, k) for pool in (F.adaptive_avg_pool1d, F.adaptive_max_pool1d) for k in (2, 3, 11, 70)),
         )  # fmt: skip
 
 

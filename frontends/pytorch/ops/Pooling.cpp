@@ -197,11 +197,12 @@ static Value poolAlong(Value x, int64_t axis, int64_t count, bool max,
   AffineExpr length = graph::getShape(x)[axis];
   if (length == e.number(count))
     return x;
-  constexpr int64_t maxWindows = 64;
+  constexpr int64_t maxWindows = int64_t(1) << 20;
   if (count < 1 || count > maxWindows || length == e.number(0))
-    return e.fail("an adaptive pooling to " + llvm::Twine(count) +
-                  " elements of " + e.getSymbols().toString(length) +
-                  " is not supported: over " + llvm::Twine(maxWindows));
+    return e.fail("an adaptive pooling of " + e.getSymbols().toString(length) +
+                  " elements to " + llvm::Twine(count) +
+                  " is not supported: " + "it has to be to 1 to " +
+                  llvm::Twine(maxWindows) + ", and of any");
   Windows windows(x, axis, count, max, e);
   if (e.getSymbols().isAtLeast(e.number(0), graph::simplify(length % count)))
     return windows.equal();
