@@ -83,9 +83,8 @@ public:
     return staged.find(operand)->second;
   }
 
-  /// Bytes of a tile that may go through shared memory at once. Where an
-  /// instance of large tiles stays (BoxPipeline.h), it does so beside the rings
-  /// of the next one's operands.
+  /// Bytes of a tile that may go through shared memory at once: where instances
+  /// may stay, it does so beside the rings of the next tile's operands.
   int64_t mostExchanged() const;
 
   /// The best layout of an access on its own, and what it achieves.
@@ -112,6 +111,9 @@ public:
 private:
   /// The analysis of each axis, made once for each operation.
   llvm::ArrayRef<tile::AxisAccess> axesOf(const tile::AccessOp &access) const;
+  /// Whether instances of large tiles may stay (BoxPlan.h): of several
+  /// warpgroups that multiply, in more than one round.
+  bool mayStay() const;
   mlir::LogicalResult verify();
   void anchorBlock(mlir::Block &block);
   void anchorLoop(mlir::scf::ForOp loop);
