@@ -1,5 +1,6 @@
 // Writes the tile program of a kernel by one schedule: the frame and what is
-// stored in Kernel.cpp, the walk of an instance over its part in KernelWalk.cpp.
+// stored in Kernel.cpp, the walk of an instance over its part in
+// KernelWalk.cpp.
 #ifndef CHARONIA_CODEGEN_EMIT_KERNELBUILDER_H
 #define CHARONIA_CODEGEN_EMIT_KERNELBUILDER_H
 
