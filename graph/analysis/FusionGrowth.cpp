@@ -355,15 +355,31 @@ bool FusionPlan::tryInline(Group &producer, ArrayRef<OpOperand *> readers) {
 }
 
 /// Whether operators read a value that may cancel what they add, or what only
-/// moves it: a sum of parts of one product is exact where these are stored as
-/// they were summed up, and infinite where they leave the shorter type.
-static bool mayBeParts(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) {
+/// moves it: these may be off by far more than it is where it was rounded. With
+/// sums of rows if `rows`.
+static bool mayCancel(Value value, bool rows) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
     auto reader = dyn_cast<GraphOpInterface>(user);
-    return !reader || reader.mayCancel() ||
-           (reader.getRole() != OpRole::Pointwise &&
-            reader.getRole() != OpRole::Reduction);
+    if (!reader || reader.getRole() == OpRole::Reduction)
+      return !reader || rows;
+    return reader.getRole() != OpRole::Pointwise || reader.mayCancel();
   });
+}
+
+/// Whether what `longer` makes of a shorter value, which `group` computes, is
+/// better than that where it is stored. A sum of parts of one product is exact
+/// where these are stored as they were summed up, and infinite where they leave
+/// the shorter type. Sums of other values are worth no second store.
+bool FusionPlan::isBetterStored(const Group &group,
+                                GraphOpInterface longer) const {
+  Operation *shorter = longer->getOperand(0).getDefiningOp();
+  Value result = longer->getResult(0);
+  if (roleOf(shorter) == OpRole::Contraction && mayCancel(result, false))
+    return true;
+  bool isStored = llvm::any_of(readersOf(shorter), [&](OpOperand *use) {
+    return use->getOwner() != longer && groupOf(use->getOwner()) != &group;
+  });
+  return !isStored && mayCancel(result, true);
 }
 
 /// What is longer than its operand, at the end of a kernel that has both, is
@@ -376,7 +392,7 @@ void FusionPlan::sinkLonger() {
     Operation *shorter = op.getOperand(0).getDefiningOp();
     Readers readers = readersOf(&op);
     if (!shorter || groupOf(shorter) != group || readers.empty() ||
-        (roleOf(shorter) == OpRole::Contraction && mayBeParts(&op)) ||
+        isBetterStored(*group, cast<GraphOpInterface>(op)) ||
         llvm::any_of(readers, [&](OpOperand *use) {
           return groupOf(use->getOwner()) == group;
         }))

@@ -192,6 +192,7 @@ private:
   static constexpr const char *kTooOften =
       "each program instance would compute it again";
 
+  bool isBetterStored(const Group &group, GraphOpInterface longer) const;
   void sinkLonger();
   void sinkViews();
   void splitUnrelated();

@@ -142,8 +142,10 @@ def AssignPrecision : Pass<"assign-precision", "mlir::func::FuncOp"> {
     contraction takes such numbers clamped to the finite range of the type, infinities
     as they are. So does, too, what a constant that the type rounds to 0, or to few
     digits, keeps from being 0, as x² + 1e-12, up to the quotient or logarithm of it,
-    and what leads to it alone; and products of activations that reductions alone read,
-    as the squares of a norm. Other types are left alone. fp32 and tf32 change
+    and what leads to it alone, whatever moves or combines it; and what may be far from the
+    activations it is made of, as products, quotients and exponentials, where all that
+    read it take it in f32: reductions, scans, quotients by these, and what hands it on
+    to such readers alone. Other types are left alone. fp32 and tf32 change
     nothing: they concern products inside of kernels. Runs after recognition and
     layouts, which see no casts, and before kernels are formed, which fuse them.
   }];

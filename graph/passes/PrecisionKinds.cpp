@@ -12,7 +12,14 @@ using Kind = PrecisionKind;
 PrecisionKinds::PrecisionKinds(Block &block, FloatType target)
     : block(block), target(target), needs(block, target),
       ranges(needs.getRanges()) {
-  assign();
+  // Kinds tell what is read in f32 alone, and that changes kinds in front of
+  // it.
+  do {
+    kinds.clear();
+    masks.clear();
+    ranges = needs.getRanges();
+    assign();
+  } while (findKept());
 }
 
 void PrecisionKinds::assign() {
@@ -74,15 +81,46 @@ bool PrecisionKinds::readsOutside(GraphOpInterface op) {
          });
 }
 
-/// Squares of a norm and the like, which only reductions read: these are f32,
-/// and what they are made of may leave the range of the small type where a
-/// kernel stores it.
-bool PrecisionKinds::feedsReductions(GraphOpInterface op) {
-  return needs.changesScale(op) && !op->use_empty() &&
-         llvm::all_of(op->getUsers(), [](Operation *user) {
-           auto reader = dyn_cast<GraphOpInterface>(user);
-           return reader && reader.getRole() == OpRole::Reduction;
-         });
+/// Whether an operator gives, element by element, what it reads: in another
+/// place, or made of it.
+static bool handsOn(GraphOpInterface op) {
+  return PrecisionNeeds::isOnTheWay(op) || op.getRole() == OpRole::Indexing;
+}
+
+/// Whether a reader takes a value in f32 as long as it is there: what gives no
+/// activation, as a sum, a scan or a comparison, or computes one in full, and
+/// what hands it on to such readers alone.
+bool PrecisionKinds::takesInFull(OpOperand &use,
+                                 const llvm::DenseSet<Value> &taken) {
+  auto op = dyn_cast<GraphOpInterface>(use.getOwner());
+  if (!op)
+    return false;
+  Value result = op->getResult(0);
+  return of(result) != Kind::Narrow || computesInFull(op) ||
+         (handsOn(op) && taken.contains(result));
+}
+
+/// Finds squares of a norm and the like, and what is made of them, where all
+/// that read them take them in f32: they are f32, since they may leave the
+/// range of the small type where what they are made of does not, and a kernel
+/// may store them. Whether there are more of them than were known.
+bool PrecisionKinds::findKept() {
+  llvm::DenseSet<Value> taken;
+  for (Operation &op : llvm::reverse(block))
+    for (Value result : op.getResults())
+      if (contains(result) && !result.use_empty() &&
+          llvm::all_of(result.getUses(),
+                       [&](OpOperand &use) { return takesInFull(use, taken); }))
+        taken.insert(result);
+  size_t before = kept.size();
+  for (auto op : block.getOps<GraphOpInterface>())
+    if (taken.contains(op->getResult(0)) &&
+        (needs.changesScale(op) ||
+         (handsOn(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+            return kept.contains(operand);
+          }))))
+      kept.insert(op->getResult(0));
+  return kept.size() != before;
 }
 
 Kind PrecisionKinds::kindOf(GraphOpInterface op) {
@@ -107,7 +145,8 @@ Kind PrecisionKinds::ofOperands(GraphOpInterface op, bool ofSmall) {
   bool fixed = false, index = false, wide = false, narrow = ofSmall;
   for (OpOperand &operand : op->getOpOperands())
     if (isFull(operand.get())) {
-      Kind kind = of(operand);
+      // What is kept is an activation to all that reads it.
+      Kind kind = kept.contains(operand.get()) ? Kind::Narrow : of(operand);
       fixed |= kind == Kind::Fixed;
       index |= kind == Kind::Index;
       wide |= kind == Kind::Wide;
@@ -115,7 +154,7 @@ Kind PrecisionKinds::ofOperands(GraphOpInterface op, bool ofSmall) {
     }
   Value result = op->getResult(0);
   Kind full = narrow || wide || !index ? Kind::Wide : Kind::Index;
-  if (readsOutside(op) || needs.makesTiny(op) || feedsReductions(op) ||
+  if (readsOutside(op) || needs.makesTiny(op) || kept.contains(result) ||
       needs.isGuard(result) || needs.leadsToGuard(result))
     return full;
   switch (op.getRole()) {

@@ -50,7 +50,9 @@ private:
   bool readsOutside(GraphOpInterface op);
   bool readsInexact(GraphOpInterface op);
   bool readsWide(GraphOpInterface op);
-  bool feedsReductions(GraphOpInterface op);
+  bool takesInFull(mlir::OpOperand &use,
+                   const llvm::DenseSet<mlir::Value> &taken);
+  bool findKept();
 
   mlir::Block &block;
   mlir::FloatType target;
@@ -59,6 +61,8 @@ private:
   llvm::DenseMap<mlir::Value, PrecisionKind> kinds;
   /// Inputs of which a reader wants the full range, and what is made of them.
   llvm::DenseSet<mlir::Value> masks;
+  /// What may leave the small type's range, and is read in f32 alone.
+  llvm::DenseSet<mlir::Value> kept;
 };
 
 } // namespace charonia::graph

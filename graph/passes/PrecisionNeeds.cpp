@@ -214,11 +214,26 @@ void PrecisionNeeds::findWhatLeadsToGuards(Block &block) {
 }
 
 bool PrecisionNeeds::changesScale(GraphOpInterface op) {
-  return op.getRole() == OpRole::Pointwise && !op.mayCancel() &&
-         (op.isExpensive() ||
-          llvm::count_if(op->getOperands(), [&](Value operand) {
-            return isFull(operand) && !weightsOnly(operand);
-          }) > 1);
+  if (op.getRole() != OpRole::Pointwise || op.mayCancel())
+    return false;
+  const llvm::fltSemantics &semantics = target.getFloatSemantics();
+  double usual = std::ldexp(1.0, APFloat::semanticsPrecision(semantics));
+  unsigned activations = 0;
+  SmallVector<RealRange> ranges;
+  for (Value operand : op->getOperands()) {
+    bool isActivation = isFull(operand) && !weightsOnly(operand);
+    activations += isActivation;
+    std::optional<RealRange> known;
+    if (isFull(operand) && !isActivation)
+      known = this->ranges.boundsOf(operand);
+    ranges.push_back(known.value_or(RealRange{-usual, usual}));
+  }
+  if (activations != 1 || op.isExpensive())
+    return activations > 0;
+  // A quotient by it, or a large multiple.
+  std::optional<RealRange> range = op.getRange(ranges);
+  double largest = APFloat::getLargest(semantics).convertToDouble();
+  return !range || range->low < -largest || range->high > largest;
 }
 
 /// Numbers that the small type rounds to 0, or to few digits, not 0 alone.

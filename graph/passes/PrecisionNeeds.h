@@ -47,8 +47,9 @@ public:
   /// Whether the result may be as small as a constant, and matters where it is:
   /// a sum with 1 or with an activation has no place for its digits.
   bool makesTiny(GraphOpInterface op);
-  /// Whether an operator may give numbers far smaller or larger than those that
-  /// it reads, as a product and an exponential do, and a sum does not.
+  /// Whether an operator may give numbers far smaller or larger than the
+  /// activations that it reads, as a product, a quotient and an exponential do,
+  /// and a sum does not.
   bool changesScale(GraphOpInterface op);
 
   /// Whether an operator hands on what it reads, element by element.

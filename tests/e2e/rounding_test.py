@@ -432,6 +432,22 @@ NORMS = {
     "divided": [*NORM, node("Sqrt", "ss", "n"), node("Div", "h n", "y")],
     "guarded": [*NORM, node("Sqrt", "ss", "n"), node("Max", "n least", "m"), node("Div", "h m", "y")],
     "alone": [*NORM, node("Sqrt", "ss", "n"), node("Div", "n x", "y")],
+    "scaled": [
+        node("MatMul", "x w", "h"), node("Mul", "h h", "hh"), node("Mul", "hh seventh", "s"), node("Neg", "s", "m"),
+        node("ReduceMin", "m last", "ss", keepdims=1), node("Abs", "ss", "b"), node("Sqrt", "b", "n"), node("Div", "h n", "y"),
+    ],
+    "added": [
+        node("MatMul", "x w", "h"), node("Mul", "h h", "hh"), node("Abs", "h", "b"), node("Add", "hh b", "s"),
+        node("ReduceSum", "s last", "ss", keepdims=1), node("Sqrt", "ss", "n"), node("Div", "h n", "y"),
+    ],
+    "moved": [
+        node("MatMul", "x w", "h"), node("Mul", "h h", "hh"), node("Concat", "h hh", "u", axis=1),
+        node("Transpose", "u", "t", perm=[1, 0]), node("ReduceMax", "t first", "ss", keepdims=1), node("Transpose", "ss", "r", perm=[1, 0]),
+        node("Sqrt", "r", "n"), node("Div", "h n", "y"),
+    ],
+    "squares": [*NORM, node("Div", "hh ss", "y")],
+    "roots": [*NORM, node("Sqrt", "hh", "b"), node("Sqrt", "ss", "n"), node("Div", "b n", "y")],
+    "running": [*NORM, node("CumSum", "hh one", "u"), node("Div", "u ss", "y")],
     "power": [
         node("MatMul", "x w", "h"), node("Pow", "h two", "hh"), node("ReduceMean", "hh last", "ss", keepdims=1),
         node("Sqrt", "ss", "n"), node("Div", "h n", "y"),
@@ -442,11 +458,34 @@ NORMS = {
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 300.0, 5000.0])
 @pytest.mark.parametrize("body", NORMS)
 def test_squares_behind_a_product(tmp_path, body, scale):
-    """Squares that only a sum reads leave the range of 16 bits where what they are of does not."""
+    """Squares that are read in full alone leave the range of 16 bits where what they are of does not."""
     x = (np.random.default_rng(3).choice([-1, 1], (5, 32)) * scale).astype(np.float32)
-    more = {"w": np.eye(32, dtype=np.float32), "least": np.float32(1e-6)}
+    more = {"w": np.eye(32, dtype=np.float32), "least": np.float32(1e-6), "seventh": np.float32(1 / 7)}
+    more |= {"first": np.array([0]), "one": np.int64(1)}
     path = model(tmp_path / "m.onnx", NORMS[body], {"x": list(x.shape)}, more=more)
     (want,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
     harness.compile_model(path, tmp_path / "m.engine", precision="fp16")
     (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
     np.testing.assert_allclose(got, want, rtol=2e-3)
+
+
+SHARES = {
+    "exponentials": [
+        node("MatMul", "x w", "h"), node("Exp", "h", "e"), node("ReduceSum", "e last", "s", keepdims=1), node("Div", "e s", "y"),
+    ],
+    "themselves": [
+        node("MatMul", "x w", "h"), node("ReduceSum", "h last", "t", keepdims=1), node("Add", "t tiny", "s"), node("Div", "h s", "y"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", SHARES)
+def test_shares_of_a_sum(tmp_path, body):
+    """What is divided by the sum of it all is in that sum as it was computed: past the range of 16 bits, or cancelled."""
+    rng = np.random.default_rng(5)
+    x, w = (rng.standard_normal(s).astype(np.float16).astype(np.float32) for s in ((16, 64), (64, 64)))
+    path = model(tmp_path / "m.onnx", SHARES[body], {"x": list(x.shape)}, more={"w": w, "tiny": np.float32(1e-8)})
+    (want,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    harness.compile_model(path, tmp_path / "m.engine", precision="fp16")
+    (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
+    np.testing.assert_allclose(got, want, rtol=2e-3, atol=1e-5)

@@ -548,6 +548,21 @@ func.func @squares_of_a_norm(%x: tensor<64x16xf16>, %w: tensor<16x32xf16>) -> te
 
 // -----
 
+// Not where nothing else stores it shorter and a sum may cancel it: what is left
+// of the rows is as exact as the product.
+// CHECK-LABEL: func.func @longer_for_a_sum_and_others
+// CHECK:         %[[M:.*]] = graph.kernel "matmul_cast"{{.*}} -> tensor<64x32xf32>
+// CHECK:         graph.kernel "reduce_div"(%[[M]])
+func.func @longer_for_a_sum_and_others(%x: tensor<64x16xf16>, %w: tensor<16x32xf16>) -> tensor<64x32xf32> {
+  %0 = graph.matmul %x, %w : (tensor<64x16xf16>, tensor<16x32xf16>) -> tensor<64x32xf16>
+  %1 = graph.cast %0 {to = f32} : (tensor<64x32xf16>) -> tensor<64x32xf32>
+  %2 = graph.reduce sum %1 {axes = array<i64: 1>, keepdims} : (tensor<64x32xf32>) -> tensor<64x1xf32>
+  %3 = graph.div %1, %2 : (tensor<64x32xf32>, tensor<64x1xf32>) -> tensor<64x32xf32>
+  return %3 : tensor<64x32xf32>
+}
+
+// -----
+
 // What was decided is noted, once for what is alike: kernel, reader (none: its own),
 // values, bytes, and why it stays apart.
 // CHECK-LABEL: func.func @notes

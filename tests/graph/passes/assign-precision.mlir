@@ -100,15 +100,14 @@ func.func @computed_mask(%q: tensor<1x1x8x16xf32>, %m: tensor<1x1x8x8xf32>) -> t
 // -----
 
 // A softmax sees the fill of its mask, and gives numbers that fit again. What is
-// bounded anew fits, too: what activations make of both fits them.
+// bounded anew fits, too: what activations make of both fits them. A product that
+// is read in f32 alone is not rounded before.
 // CHECK-LABEL: @bounded
 // CHECK: %[[A:.*]] = graph.matmul {{.*}} -> tensor<4x4xf16>
 // CHECK: %[[S:.*]] = graph.softmax %{{.*}} : (tensor<4x4xf32>) -> tensor<4x4xf32>
 // CHECK: %[[M:.*]] = graph.max %[[AW:.*]], %{{.*}} : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
 // CHECK: %[[P:.*]] = graph.mul %[[S]], %[[AW]] : (tensor<4x4xf32>, tensor<4x4xf32>)
-// CHECK: %[[Z:.*]] = graph.cast %[[P]] {to = f16}
-// CHECK: %[[ZW:.*]] = graph.cast %[[Z]] {to = f32}
-// CHECK: %[[Y:.*]] = graph.mul %[[ZW]], %[[M]] : (tensor<4x4xf32>, tensor<4x4xf32>)
+// CHECK: %[[Y:.*]] = graph.mul %[[P]], %[[M]] : (tensor<4x4xf32>, tensor<4x4xf32>)
 // CHECK: graph.cast %[[Y]] {to = f16}
 func.func @bounded(%x: tensor<4x4xf32>, %k: tensor<4x4xi1>) -> tensor<4x4xf32> {
   %low = graph.constant dense<-1.0e9> : tensor<f32>
@@ -361,7 +360,7 @@ func.func @statistics(%x: tensor<4x8xf32>) -> tensor<4x4xf32> {
 // CHECK:         %[[H:.*]] = graph.cast %[[Y]] {to = f16}
 // CHECK:         graph.tanh %[[H]] : (tensor<4x4xf16>) -> tensor<4x4xf16>
 // BF16-LABEL: func.func @guards(
-// BF16:         graph.mul {{.*}} -> tensor<4x4xbf16>
+// BF16:         graph.sqrt {{.*}} -> tensor<4x4xbf16>
 func.func @guards(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %least = graph.constant dense<1.0e-12> : tensor<f32>
   %p = graph.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -428,4 +427,44 @@ func.func @small_biases(%x: tensor<4x8xf32>) -> tensor<4x2xf32> {
   %a = graph.add %p, %b : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
   %t = graph.tanh %a : (tensor<4x2xf32>) -> tensor<4x2xf32>
   return %t : tensor<4x2xf32>
+}
+
+// -----
+
+// What may leave the small type's range stays in f32 where all that read it take
+// it so, through what hands it on: sums, scans, and quotients by these. The
+// quotient is an activation, as is what a product reads, too.
+// CHECK-LABEL: func.func @far_from_operands(
+// CHECK:         %[[P:.*]] = graph.matmul {{.*}} -> tensor<4x4xf16>
+// CHECK:         %[[W:.*]] = graph.cast %[[P]] {to = f32}
+// CHECK:         %[[E:.*]] = graph.exp %[[W]] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+// CHECK:         %[[S:.*]] = graph.reduce sum %[[E]]
+// CHECK:         %[[D:.*]] = graph.div %[[E]], %[[S]] : {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[DH:.*]] = graph.cast %[[D]] {to = f16}
+// CHECK:         graph.tanh %[[DH]] : {{.*}} -> tensor<4x4xf16>
+// CHECK:         %[[Q:.*]] = graph.mul %[[W]], %[[W]] : {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[N:.*]] = graph.neg %[[Q]] : {{.*}} -> tensor<4x4xf32>
+// CHECK:         %[[R:.*]] = graph.reshape %[[N]] : {{.*}} -> tensor<16xf32>
+// CHECK:         graph.scan sum %[[R]]
+// CHECK:         graph.abs {{.*}} -> tensor<4x4xf16>
+// CHECK:         %[[X:.*]] = graph.exp {{.*}} -> tensor<4x4xf16>
+// CHECK:         graph.matmul %[[X]], %[[X]]
+func.func @far_from_operands(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<16xf32>, tensor<4x1xf32>, tensor<4x1xf32>) {
+  %p = graph.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %e = graph.exp %p : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %s = graph.reduce sum %e {axes = array<i64: 1>, keepdims} : (tensor<4x4xf32>) -> tensor<4x1xf32>
+  %d = graph.div %e, %s : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
+  %t = graph.tanh %d : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %q = graph.mul %p, %p : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %n = graph.neg %q : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %r = graph.reshape %n : (tensor<4x4xf32>) -> tensor<16xf32>
+  %c = graph.scan sum %r {axis = 0 : i64} : (tensor<16xf32>) -> tensor<16xf32>
+  %a = graph.abs %p : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %as = graph.reduce sum %a {axes = array<i64: 1>, keepdims} : (tensor<4x4xf32>) -> tensor<4x1xf32>
+  %x2 = graph.exp %t : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = graph.matmul %x2, %x2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %x2s = graph.reduce sum %x2 {axes = array<i64: 1>, keepdims} : (tensor<4x4xf32>) -> tensor<4x1xf32>
+  %ys = graph.reduce sum %y {axes = array<i64: 1>, keepdims} : (tensor<4x4xf32>) -> tensor<4x1xf32>
+  %sum = graph.add %x2s, %ys : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  return %d, %c, %as, %sum : tensor<4x4xf32>, tensor<16xf32>, tensor<4x1xf32>, tensor<4x1xf32>
 }
