@@ -1,4 +1,5 @@
 #include "graph/passes/PrecisionNeeds.h"
+#include "graph/ir/Scalar.h"
 #include "graph/passes/Expression.h"
 
 using namespace mlir;
@@ -159,23 +160,40 @@ void PrecisionNeeds::findPartialSums(Block &block) {
 /// tiny number, and a quotient by it is 0.
 void PrecisionNeeds::findGuards(Block &block) {
   for (auto op : block.getOps<GraphOpInterface>()) {
-    if ((!isOnTheWay(op) && op.getRole() != OpRole::Indexing) ||
-        !isFull(op->getResult(0)) || weightsOnly(op->getResult(0)))
+    Value result = op->getResult(0);
+    if (!isFull(result) || weightsOnly(result))
       continue;
-    bool readsTiny = false;
-    SmallVector<RealRange> atZero;
-    for (Value operand : op->getOperands()) {
-      RealRange range = rangeAtZero(operand);
-      readsTiny |= isTiny(range);
-      atZero.push_back(range);
-    }
-    if (!readsTiny)
-      continue;
-    if (std::optional<RealRange> range = op.getRange(atZero);
+    if (std::optional<RealRange> range = resultAtZero(op);
         range && isTiny(*range))
-      guards[op->getResult(0)] = *range;
+      guards[result] = *range;
   }
   findWhatLeadsToGuards(block);
+}
+
+/// The numbers that an operator on tiny ones gives where activations are 0;
+/// nothing where it reads none, or gives rows anew.
+std::optional<RealRange> PrecisionNeeds::resultAtZero(GraphOpInterface op) {
+  if (op.getRole() == OpRole::RowNormalization)
+    return std::nullopt;
+  std::optional<RealRange> tiny;
+  SmallVector<RealRange> atZero;
+  bool isOfFixed = true;
+  for (Value operand : op->getOperands()) {
+    RealRange range = rangeAtZero(operand);
+    atZero.push_back(range);
+    if (isFull(operand) && isTiny(range))
+      tiny = tiny ? scalar::hull(*tiny, range) : range;
+    else
+      isOfFixed &= !isFull(operand) || weightsOnly(operand);
+  }
+  if (!tiny)
+    return std::nullopt;
+  // Products with activations are 0.
+  if (op.getRole() == OpRole::Contraction)
+    return isOfFixed ? tiny : std::nullopt;
+  std::optional<RealRange> range = op.getRange(atZero);
+  // What combines elements of what it reads.
+  return range || op.getRole() == OpRole::Pointwise ? range : tiny;
 }
 
 /// A square that is lost ahead of its sum with 1e-12 were as bad. Not so what
@@ -236,11 +254,13 @@ bool PrecisionNeeds::changesScale(GraphOpInterface op) {
   return !range || range->low < -largest || range->high > largest;
 }
 
-/// Numbers that the small type rounds to 0, or to few digits, not 0 alone.
+/// Whether there are numbers, as far as the ends say, that the small type
+/// rounds to 0 or to few digits.
 bool PrecisionNeeds::isTiny(RealRange range) const {
-  double smallest = smallestNormal();
-  return range.low > -smallest && range.high < smallest &&
-         (range.low < 0 || range.high > 0);
+  auto isLost = [&](double number) {
+    return number != 0 && std::abs(number) < smallestNormal();
+  };
+  return isLost(range.low) || isLost(range.high);
 }
 /// The same of constants and weights, of one sign: those of both signs bound
 /// nothing, they are biases that were not trained.
@@ -248,13 +268,15 @@ bool PrecisionNeeds::isTinyConstant(Value value) {
   if (!isFull(value) || !weightsOnly(value))
     return false;
   std::optional<RealRange> range = ranges.boundsOf(value);
-  return range && isTiny(*range) && (range->low > 0 || range->high < 0);
+  return range && isTiny(*range) && (range->low >= 0 || range->high <= 0);
 }
 bool PrecisionNeeds::makesTiny(GraphOpInterface op) {
   return op.getRole() == OpRole::Pointwise &&
          !summed.contains(op->getResult(0)) &&
-         llvm::any_of(op->getOperands(),
-                      [&](Value operand) { return isTinyConstant(operand); });
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return isTinyConstant(operand) &&
+                  ranges.isBelow(operand, smallestNormal());
+         });
 }
 /// The numbers of a value where activations are 0.
 RealRange PrecisionNeeds::rangeAtZero(Value value) {

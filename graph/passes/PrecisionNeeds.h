@@ -69,6 +69,7 @@ private:
           const llvm::DenseMap<mlir::Value, mlir::Operation *> &products);
   void findPartialSums(mlir::Block &block);
   void findGuards(mlir::Block &block);
+  std::optional<RealRange> resultAtZero(GraphOpInterface op);
   void findWhatLeadsToGuards(mlir::Block &block);
   bool isTiny(RealRange range) const;
   bool isTinyConstant(mlir::Value value);

@@ -468,3 +468,28 @@ func.func @far_from_operands(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<16
   %sum = graph.add %x2s, %ys : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
   return %d, %c, %as, %sum : tensor<4x4xf32>, tensor<16xf32>, tensor<4x1xf32>, tensor<4x1xf32>
 }
+
+// -----
+
+// One of a row, or of what a condition chooses, may be tiny: so may the others' divisor be that.
+// What moves such numbers, or combines them, does so in f32; an offset of 1 or 2 is none.
+// CHECK-LABEL: func.func @guards_among_others(
+// CHECK:         graph.add {{.*}} -> tensor<4x2xf16>
+// CHECK:         %[[A:.*]] = graph.add {{.*}} -> tensor<4x2xf32>
+// CHECK:         %[[P:.*]] = graph.pool max {{.*}} -> tensor<1x4x2xf32>
+// CHECK:         %[[M:.*]] = graph.matmul {{.*}} -> tensor<4x2xf32>
+// CHECK:         graph.div %{{.*}}, %[[M]] {{.*}} -> tensor<4x2xf32>
+func.func @guards_among_others(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<1x4x2xf32>, tensor<4x2xf32>) {
+  %w = graph.weight "w" : tensor<2x2xf32>
+  %least = graph.constant dense<[1.0e-12, 1.0e-3]> : tensor<2xf32>
+  %none = graph.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = graph.abs %x : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  %1 = graph.add %0, %none : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  %t = graph.tanh %1 : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  %2 = graph.add %0, %least : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  %3 = graph.reshape %2 : (tensor<4x2xf32>) -> tensor<1x4x2xf32>
+  %4 = graph.pool max %3 {channels_last, dilations = array<i64: 1>, kernel = array<i64: 1>, pads = array<i64: 0, 0>, strides = array<i64: 1>} : (tensor<1x4x2xf32>) -> tensor<1x4x2xf32>
+  %5 = graph.matmul %2, %w : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %6 = graph.div %x, %5 : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %t, %4, %6 : tensor<4x2xf32>, tensor<1x4x2xf32>, tensor<4x2xf32>
+}
