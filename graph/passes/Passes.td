@@ -145,7 +145,8 @@ def AssignPrecision : Pass<"assign-precision", "mlir::func::FuncOp"> {
     and what leads to it alone, whatever moves or combines it; and what may be far from the
     activations it is made of, as products, quotients and exponentials, where all that
     read it take it in f32: reductions, scans, quotients by these, and what hands it on
-    to such readers alone. Other types are left alone. fp32 and tf32 change
+    to such readers alone. What steps find and give lies in memory in f32, so they take and
+    give it as it is. Other types are left alone. fp32 and tf32 change
     nothing: they concern products inside of kernels. Runs after recognition and
     layouts, which see no casts, and before kernels are formed, which fuse them.
   }];

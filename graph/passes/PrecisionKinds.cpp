@@ -2,6 +2,7 @@
 #include "graph/ir/Exact.h"
 #include "graph/ir/Float8.h"
 #include "graph/passes/Expression.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 
@@ -11,7 +12,12 @@ using Kind = PrecisionKind;
 
 PrecisionKinds::PrecisionKinds(Block &block, FloatType target)
     : block(block), target(target), needs(block, target),
-      ranges(needs.getRanges()) {
+      ranges(needs.getRanges()),
+      isOfSteps(cast<func::FuncOp>(block.getParentOp()).isPrivate()) {
+  if (isOfSteps)
+    for (Value argument : block.getArguments())
+      if (isFull(argument) && !needs.wantsFullRange(argument))
+        kept.insert(argument);
   // Kinds tell what is read in f32 alone, and that changes kinds in front of
   // it.
   do {
@@ -26,7 +32,9 @@ void PrecisionKinds::assign() {
   for (Value argument : block.getArguments())
     if (isFull(argument)) {
       bool full = needs.wantsFullRange(argument);
-      kinds[argument] = full ? Kind::Index : Kind::Narrow;
+      kinds[argument] = full                      ? Kind::Index
+                        : kept.contains(argument) ? Kind::Wide
+                                                  : Kind::Narrow;
       if (full) {
         ranges.setUnbounded(argument);
         addMask(argument);
@@ -88,13 +96,13 @@ static bool handsOn(GraphOpInterface op) {
 }
 
 /// Whether a reader takes a value in f32 as long as it is there: what gives no
-/// activation, as a sum, a scan or a comparison, or computes one in full, and
-/// what hands it on to such readers alone.
+/// activation, as a sum, a scan or a comparison, or computes one in full, what
+/// hands it on to such readers alone, and the step behind.
 bool PrecisionKinds::takesInFull(OpOperand &use,
                                  const llvm::DenseSet<Value> &taken) {
   auto op = dyn_cast<GraphOpInterface>(use.getOwner());
   if (!op)
-    return false;
+    return isOfSteps;
   Value result = op->getResult(0);
   return of(result) != Kind::Narrow || computesInFull(op) ||
          (handsOn(op) && taken.contains(result));
@@ -159,7 +167,7 @@ Kind PrecisionKinds::ofOperands(GraphOpInterface op, bool ofSmall) {
     return full;
   switch (op.getRole()) {
   case OpRole::View:
-    return of(op->getOpOperand(0));
+    return narrow ? Kind::Narrow : of(op->getOpOperand(0));
   case OpRole::Reduction:
   case OpRole::Ordered:
     return full;

@@ -61,7 +61,11 @@ private:
   llvm::DenseMap<mlir::Value, PrecisionKind> kinds;
   /// Inputs of which a reader wants the full range, and what is made of them.
   llvm::DenseSet<mlir::Value> masks;
-  /// What may leave the small type's range, and is read in f32 alone.
+  /// Whether the block is that of steps, or between such: what it finds and
+  /// gives lies in memory as f32.
+  bool isOfSteps;
+  /// What may leave the small type's range, and is read in f32 alone; what
+  /// steps find.
   llvm::DenseSet<mlir::Value> kept;
 };
 

@@ -7,6 +7,7 @@ import harness
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper
 from rounding_test import model, node
 
 # What a tiny constant keeps from being 0, and how models write it: the constant in front, among two, chosen by a sign,
@@ -134,3 +135,24 @@ def test_shares_of_a_sum(tmp_path, body):
     harness.compile_model(path, tmp_path / "m.engine", precision="fp16")
     (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
     np.testing.assert_allclose(got, want, rtol=2e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("steps", [3, 64, 70])
+def test_squares_summed_by_steps(tmp_path, steps):
+    """Steps that are repeated carry a sum as those that are written out add it up."""
+    shape = [4, 32]
+    x = np.random.default_rng(7).uniform(100, 300, shape).astype(np.float32)
+    values = {n: helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in ("g", "next")}
+    flags = [helper.make_tensor_value_info(n, TensorProto.BOOL, []) for n in ("on", "still")]
+    count = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    body = [node("Identity", "on", "still"), node("Mul", "x x", "xx"), node("Add", "g xx", "next")]
+    step = helper.make_graph(body, "step", [count, flags[0], values["g"]], [flags[1], values["next"]])
+    nodes = [
+        node("Mul", "x zero", "none"), node("Loop", "steps always none", "s", body=step),
+        node("Sqrt", "s", "n"), node("Div", "x n", "y"),
+    ]  # fmt: skip
+    path = model(tmp_path / "m.onnx", nodes, {"x": shape}, more={"steps": np.int64(steps), "always": np.bool_(True)})
+    (want,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    harness.compile_model(path, tmp_path / "m.engine", precision="fp16")
+    (got,) = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)
+    np.testing.assert_allclose(got, want, rtol=2e-3)

@@ -493,3 +493,25 @@ func.func @guards_among_others(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<
   %6 = graph.div %x, %5 : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
   return %t, %4, %6 : tensor<4x2xf32>, tensor<1x4x2xf32>, tensor<4x2xf32>
 }
+
+// -----
+
+// What a step finds and gives lies in memory in f32: a sum that it carries is not
+// rounded in between, nor what leads to that from the function in front. What is
+// between is, as anywhere.
+// CHECK-LABEL: func.func private @step(
+// CHECK-SAME:    %[[SUM:.*]]: tensor<4x4xf32>, %[[SQUARES:.*]]: tensor<4x4xf32>, %[[H:.*]]: tensor<4x4xf32>
+// CHECK:         %[[HH:.*]] = graph.cast %[[H]] {to = f16}
+// CHECK:         %[[S:.*]] = graph.add %[[SUM]], %[[SQUARES]]
+// CHECK:         graph.matmul %[[HH]], %[[HH]] {{.*}} -> tensor<4x4xf16>
+// CHECK:         graph.exp {{.*}} -> tensor<4x4xf16>
+// CHECK:         %[[T:.*]] = graph.add {{.*}} -> tensor<4x4xf32>
+// CHECK:         return %[[S]], %[[T]]
+func.func private @step(%sum: tensor<4x4xf32>, %squares: tensor<4x4xf32>, %h: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %s = graph.add %sum, %squares : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %p = graph.matmul %h, %h : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %e = graph.exp %p : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %q = graph.matmul %e, %e : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %t = graph.add %h, %q : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %s, %t : tensor<4x4xf32>, tensor<4x4xf32>
+}
