@@ -18,17 +18,17 @@ PrecisionKinds::PrecisionKinds(Block &block, FloatType target)
     for (Value argument : block.getArguments())
       if (isFull(argument) && !needs.wantsFullRange(argument))
         kept.insert(argument);
-  // Kinds tell what is read in f32 alone, and that changes kinds in front of
-  // it.
-  do {
-    kinds.clear();
-    masks.clear();
-    ranges = needs.getRanges();
-    assign();
-  } while (findKept());
+  // Kinds tell what is read in f32 alone. That it is kept changes no other
+  // reader: those that it has take it in full already.
+  assign();
+  findKept();
+  assign();
 }
 
 void PrecisionKinds::assign() {
+  kinds.clear();
+  masks.clear();
+  ranges = needs.getRanges();
   for (Value argument : block.getArguments())
     if (isFull(argument)) {
       bool full = needs.wantsFullRange(argument);
@@ -111,8 +111,8 @@ bool PrecisionKinds::takesInFull(OpOperand &use,
 /// Finds squares of a norm and the like, and what is made of them, where all
 /// that read them take them in f32: they are f32, since they may leave the
 /// range of the small type where what they are made of does not, and a kernel
-/// may store them. Whether there are more of them than were known.
-bool PrecisionKinds::findKept() {
+/// may store them.
+void PrecisionKinds::findKept() {
   llvm::DenseSet<Value> taken;
   for (Operation &op : llvm::reverse(block))
     for (Value result : op.getResults())
@@ -120,7 +120,6 @@ bool PrecisionKinds::findKept() {
           llvm::all_of(result.getUses(),
                        [&](OpOperand &use) { return takesInFull(use, taken); }))
         taken.insert(result);
-  size_t before = kept.size();
   for (auto op : block.getOps<GraphOpInterface>())
     if (taken.contains(op->getResult(0)) &&
         (needs.changesScale(op) ||
@@ -128,7 +127,6 @@ bool PrecisionKinds::findKept() {
             return kept.contains(operand);
           }))))
       kept.insert(op->getResult(0));
-  return kept.size() != before;
 }
 
 Kind PrecisionKinds::kindOf(GraphOpInterface op) {

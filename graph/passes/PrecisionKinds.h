@@ -52,7 +52,7 @@ private:
   bool readsWide(GraphOpInterface op);
   bool takesInFull(mlir::OpOperand &use,
                    const llvm::DenseSet<mlir::Value> &taken);
-  bool findKept();
+  void findKept();
 
   mlir::Block &block;
   mlir::FloatType target;
