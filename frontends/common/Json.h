@@ -54,6 +54,11 @@ public:
   bool isPresent() const { return text && kind() != JsonText::Kind::Null; }
   bool isString() const { return text && kind() == JsonText::Kind::String; }
   bool isNumber() const { return text && kind() == JsonText::Kind::Number; }
+  bool isBoolean() const {
+    return text &&
+           (kind() == JsonText::Kind::True || kind() == JsonText::Kind::False);
+  }
+  bool isObject() const { return text && kind() == JsonText::Kind::Object; }
   bool isList() const { return text && kind() == JsonText::Kind::List; }
   explicit operator bool() const { return isPresent(); }
   /// An object's field; absent where there is none.
@@ -67,6 +72,8 @@ public:
   /// The only field of an object, as the file writes unions.
   std::pair<std::string, Json> only() const;
 
+  /// A present value as it is written.
+  llvm::StringRef written() const { return text->textOf(index); }
   // Present values of one type.
   std::string string() const;
   int64_t integer() const;

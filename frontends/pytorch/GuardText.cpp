@@ -3,6 +3,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace charonia::frontend;
@@ -56,8 +58,8 @@ private:
   ExpressionPtr readNumber();
   ExpressionPtr readCall(StringRef function, int depth);
   ExpressionPtr readSource();
-  bool readPlainKey(std::string &key);
-  bool readKey(std::string &key);
+  bool readText(char quote, std::string &text);
+  bool readKey(std::string &key, int depth = 0);
 
   GuardParser &parser;
   StringRef rest;
@@ -295,40 +297,78 @@ ExpressionPtr GuardReader::readCall(StringRef function, int depth) {
   return make(head.empty() ? "Unknown" : head, std::move(operands));
 }
 
+std::string charonia::frontend::pytorch::numberKey(StringRef text) {
+  double number;
+  bool isFloat = text.find_first_of(".eE") != StringRef::npos &&
+                 !text.getAsDouble(number, /*AllowInexact=*/true);
+  if (!isFloat)
+    return text.str();
+  std::string written;
+  llvm::raw_string_ostream(written) << llvm::format("%.17g", number);
+  return written;
+}
+std::string charonia::frontend::pytorch::quotedKey(StringRef text) {
+  return "'" + text.str() + "'";
+}
 std::string
 charonia::frontend::pytorch::tupleOf(llvm::ArrayRef<std::string> keys) {
-  return "(" + llvm::join(keys, ", ") + ")";
+  return "(" + llvm::join(keys, ", ") + (keys.size() == 1 ? ",)" : ")");
 }
 
-/// 'name', 3 or -3.
-bool GuardReader::readPlainKey(std::string &key) {
+/// 'name', behind its first quotation mark, up to the same.
+bool GuardReader::readText(char quote, std::string &text) {
+  while (!rest.empty()) {
+    char c = rest.front();
+    rest = rest.drop_front();
+    if (c == quote)
+      return true;
+    if (c == '\\') {
+      constexpr StringRef escapes = "\\'\"ntr", meanings = "\\'\"\n\t\r";
+      size_t at = rest.empty() ? StringRef::npos : escapes.find(rest.front());
+      if (at == StringRef::npos)
+        return false;
+      c = meanings[at];
+      rest = rest.drop_front();
+    }
+    text += c;
+  }
+  return false;
+}
+
+/// 'name', 3, -1.5, True or None, or a tuple of such.
+bool GuardReader::readKey(std::string &key, int depth) {
+  key.clear();
   rest = rest.ltrim();
-  if (rest.starts_with("'") || rest.starts_with("\"")) {
-    char quote = rest.front();
-    StringRef name = rest.drop_front().take_until(
-        [&](char c) { return c == quote || c == '\\'; });
-    rest = rest.drop_front(1 + name.size());
-    key = name.str();
-    return take(StringRef(&quote, 1));
+  if (depth > maxDepth || rest.empty())
+    return false;
+  if (take("(")) {
+    std::vector<std::string> parts;
+    while (!take(")"))
+      if (!readKey(parts.emplace_back(), depth + 1) ||
+          (!take(",") && !rest.ltrim().starts_with(")")))
+        return false;
+    key = tupleOf(parts);
+    return true;
   }
-  key = take("-") ? "-" : "";
-  StringRef number = readName();
-  key += number;
-  return !number.empty();
-}
-
-/// Such a key or a tuple of them, and what closes it.
-bool GuardReader::readKey(std::string &key) {
-  if (!take("("))
-    return readPlainKey(key) && take("]");
-  std::vector<std::string> parts;
-  while (!take(")")) {
-    if (!readPlainKey(parts.emplace_back()) ||
-        (!take(",") && !rest.ltrim().starts_with(")")))
-      return false;
+  if (char quote = rest.front(); quote == '\'' || quote == '"') {
+    rest = rest.drop_front();
+    bool good = readText(quote, key);
+    if (depth > 0)
+      key = quotedKey(key);
+    return good;
   }
-  key = tupleOf(parts);
-  return take("]");
+  // An exponent has a sign of its own.
+  size_t size = 0;
+  auto isPart = [&](char c) {
+    bool isSign = c == '-' || c == '+';
+    return isSign ? size == 0 || rest[size - 1] == 'e'
+                  : llvm::isAlnum(c) || c == '_' || c == '.';
+  };
+  while (size < rest.size() && isPart(rest[size]))
+    ++size;
+  key = numberKey(rest.take_front(size));
+  rest = rest.drop_front(size);
+  return !key.empty();
 }
 
 /// Behind "L": ['x'], [0] and .field, then .size()[1] or the like.
@@ -337,7 +377,7 @@ ExpressionPtr GuardReader::readSource() {
   std::string key;
   while (source.property.empty()) {
     if (take("[")) {
-      if (!readKey(key))
+      if (!readKey(key) || !take("]"))
         return fail("has a source that cannot be read");
       source.path.push_back(key);
     } else if (take(".")) {
@@ -360,7 +400,7 @@ ExpressionPtr GuardReader::readSource() {
   }
   int64_t index;
   if (!source.property.empty() && take("[")) {
-    if (!readKey(key) || StringRef(key).getAsInteger(10, index))
+    if (!readKey(key) || !take("]") || StringRef(key).getAsInteger(10, index))
       return fail("has an index that is no number");
     source.index = index;
   }

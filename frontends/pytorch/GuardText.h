@@ -45,7 +45,11 @@ private:
   llvm::DenseMap<const Expression *, int64_t> nodes;
 };
 
-/// What a source's path has for a key that is a tuple of others.
+// What a source's path has for a key that is a number, for a text inside of a
+// tuple, and for a tuple of such. A text alone is as it is.
+/// Of an integer or a float, as Python or JSON writes it.
+std::string numberKey(llvm::StringRef text);
+std::string quotedKey(llvm::StringRef text);
 std::string tupleOf(llvm::ArrayRef<std::string> keys);
 
 /// A guard for messages: "x.size()[1] % 4 == 0", of bounded length.

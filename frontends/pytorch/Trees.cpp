@@ -8,41 +8,61 @@ using llvm::StringRef;
 /// Containers in containers.
 constexpr int maxDepth = 16;
 
-/// A key as guards write it; empty where it is no text, number or tuple of
-/// them.
-static std::string textOf(const Json &key) {
+/// A key as guards write it; empty where it is none
+/// of Python's literals.
+static std::string textOf(const Json &key, bool isInTuple = false) {
   if (key.isString())
-    return key.string();
+    return isInTuple ? quotedKey(key.string()) : key.string();
   if (key.isNumber())
-    return std::to_string(key.integer());
+    return numberKey(key.written());
+  if (key.isBoolean())
+    return key.boolean() ? "True" : "False";
+  if (!key.isPresent())
+    return "None";
   std::vector<std::string> parts;
   for (const Json &part : key.isList() ? key.list() : std::vector<Json>())
-    parts.push_back(part.isList() ? "" : textOf(part));
-  return parts.empty() || llvm::is_contained(parts, "") ? "" : tupleOf(parts);
+    parts.push_back(textOf(part, true));
+  return !key.isList() || llvm::is_contained(parts, "") ? "" : tupleOf(parts);
 }
 
-/// What names the children of a container: keys of dictionaries and of classes
-/// like them; empty for others. With `all` also keys that are numbers or
-/// tuples, and fields of data classes.
-static std::vector<std::string> keysOf(const Json &tree, size_t children,
+/// Whether the context of a container is a list of its children's keys. That of
+/// a data class, whose type has any other name, has two lists: fields, and
+/// fields that are None.
+static bool isDictionary(StringRef type) {
+  return type == "builtins.dict" || type == "collections.OrderedDict" ||
+         type == "collections.defaultdict";
+}
+
+static std::vector<std::string> keysIn(const Json &list, StringRef type,
                                        bool all) {
-  // The context is a text of JSON itself.
-  std::string problem, context = tree["context"].string("null");
-  Json::Report ignored;
-  auto text = JsonText::parse(context, problem);
-  if (!text)
-    return {};
-  Json list(*text, "", ignored);
   if (!list.isList())
     return {};
-  // Data classes have two lists: fields, and fields that are None. Those of a
-  // dictionary are keys.
   std::vector<Json> parts = list.list();
-  bool isOfFields = all && tree["type"].string("") != "builtins.dict" &&
-                    parts.size() == 2 && parts[0].isList() && parts[1].isList();
+  bool isOfFields = all && !isDictionary(type) && parts.size() == 2 &&
+                    parts[0].isList() && parts[1].isList();
   std::vector<std::string> keys;
   for (const Json &key : isOfFields ? parts[0].list() : parts)
     keys.push_back(all || key.isString() ? textOf(key) : "");
+  return keys;
+}
+
+/// What names the children of a container: keys of dictionaries and of classes
+/// like them; empty for others. With `all` also keys that are no text, and
+/// fields of data classes.
+static std::vector<std::string> keysOf(const Json &tree, size_t children,
+                                       bool all) {
+  std::string type = tree["type"].string("");
+  Json given = tree["context"];
+  std::vector<std::string> keys;
+  if (given.isObject()) {
+    keys = keysIn(given["dict_context"], type, all);
+  } else {
+    // The context is a text of JSON itself.
+    std::string problem, context = given.string("null");
+    Json::Report ignored;
+    if (auto text = JsonText::parse(context, problem))
+      keys = keysIn(Json(*text, "", ignored), type, all);
+  }
   return keys.size() == children ? keys : std::vector<std::string>();
 }
 

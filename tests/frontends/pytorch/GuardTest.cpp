@@ -48,8 +48,14 @@ TEST(Guard, Forms) {
   EXPECT_EQ(parsed("(1 if 2 > 1 else 3) == math.pi"),
             "Equality(Choice(StrictGreaterThan(2, 1), 1, 3), Unknown)");
   EXPECT_EQ(parsed("L['d'][-1].size()[0] < L['d'][(2, 'a', -3)].shape[1]"),
-            "StrictLessThan(d.-1.size0, d.(2, a, -3).size1)");
-  EXPECT_EQ(parsed("L['d'][(2,)].shape[0]"), "d.(2).size0");
+            "StrictLessThan(d.-1.size0, d.(2, 'a', -3).size1)");
+  EXPECT_EQ(parsed("L['d'][(2,)].shape[0]"), "d.(2,).size0");
+  EXPECT_EQ(parsed("L['d'][((1, (2.5,)), True)].shape[0]"),
+            "d.((1, (2.5,)), True).size0");
+  EXPECT_EQ(parsed("L['d'][-1.5e-07].shape[0]"),
+            "d.-1.4999999999999999e-07.size0");
+  EXPECT_EQ(parsed(R"(L['d']['it\'s "it"'][None].shape[0])"),
+            R"(d.it's "it".None.size0)");
   EXPECT_EQ(parsed("f(L['x']._base.size()[0])"), "Unknown(x._base.size0)");
 }
 
@@ -182,7 +188,8 @@ static const std::string leaf = R"({\"type\": null})";
 static std::string container(const std::string &type,
                              const std::string &children,
                              const std::string &context = "null") {
-  return R"({\"type\": \"builtins.)" + type + R"(\", \"context\": \")" +
+  std::string module = type.find('.') == std::string::npos ? "builtins." : "";
+  return R"({\"type\": \")" + module + type + R"(\", \"context\": \")" +
          context + R"(\", \"children_spec\": [)" + children + "]}";
 }
 static std::string keys(const std::string &names) {
@@ -264,6 +271,35 @@ TEST(Guard, NamesInputsByTheirKeys) {
                     container("dict", both, "[[0, 1], [2, 3]]"), "", "[]",
                     "d__0__1_"),
         HasSubstr(key[1] == '2' ? "d__2__3__dim0 >= 3" : "d__0__1__dim0 >= 3"));
+  // Two keys of two parts are no fields of a data class, whatever holds them.
+  EXPECT_THAT(importPaths("L['d'][(2, 3)].size()[0] > 2", "b", R"("d")",
+                          container("collections.OrderedDict", both,
+                                    "[[0, 1], [2, 3]]"),
+                          "", "[]", "a"),
+              HasSubstr("b_dim0 >= 3"));
+  std::string lines =
+      R"({\"type\": \"collections.defaultdict\", \"context\": {)"
+      R"(\"default_factory_name\": \"list\", \"dict_context\": )"
+      R"([[0, 1], [2, 3]]}, \"children_spec\": [)" +
+      both + "]}";
+  EXPECT_THAT(importPaths("L['d'][(2, 3)].size()[0] > 2", "b", R"("d")", lines,
+                          "", "[]", "a"),
+              HasSubstr("b_dim0 >= 3"));
+  EXPECT_THAT(
+      importPaths("L['d'].v.size()[0] > 2", "b", R"("d")",
+                  container("a.Pair", both, R"([[\\\"u\\\", \\\"v\\\"], []])"),
+                  "", "[]", "a"),
+      HasSubstr("b_dim0 >= 3"));
+  // Keys of any of Python's literals.
+  for (auto [keys, key] :
+       {std::pair("[[[0, 1], 2], [[3]]]", "((3,),)"),
+        std::pair("[1.5, 2.5]", "2.5"), std::pair("[1e+16, -1e-07]", "-1e-07"),
+        std::pair("[false, true]", "True"), std::pair("[0, null]", "None")})
+    EXPECT_THAT(importPaths("L['d'][" + std::string(key) + "].size()[0] > 2",
+                            "b", R"("d")", container("dict", both, keys), "",
+                            "[]", "a"),
+                HasSubstr("b_dim0 >= 3"))
+        << keys;
   // forward(*, d, **kw), d = {'a': ...}, kw = {'a': ...}
   auto ofNamed = [&](const std::string &guard) {
     return importPaths(guard, "a", R"("d", "a")", " ",
