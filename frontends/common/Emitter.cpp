@@ -52,6 +52,10 @@ std::string Emitter::findUnknown(Value value) {
   };
   for (unsigned i = 0; i < values.size(); ++i) {
     mlir::Operation *op = values[i].getDefiningOp();
+    if (Value copy = sizeEvaluator.copyOf(values[i])) {
+      values.insert(copy);
+      continue;
+    }
     if (!op || i == most || llvm::isa<graph::WeightOp>(op))
       return "";
     bool known = true;
@@ -556,6 +560,8 @@ bool Emitter::assumeNoneWraps(Value value, bool mayWrap) {
   llvm::SmallSetVector<Value, 16> values;
   values.insert(value);
   for (unsigned i = 0; i < values.size() && i < mostOperators; ++i) {
+    if (Value copy = sizeEvaluator.copyOf(values[i]))
+      values.insert(copy);
     auto op = values[i].getDefiningOp<graph::GraphOpInterface>();
     if (!op || op.getRole() == graph::OpRole::Source)
       continue;

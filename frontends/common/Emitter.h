@@ -210,6 +210,12 @@ public:
   /// did. So of the value, unless it is `mayWrap`. False, and a failure, where
   /// they may.
   bool assumeNoneWraps(mlir::Value value, bool mayWrap = false);
+  /// That `value`, which was just made, is what `copy` is, of which more is
+  /// known.
+  void learnEqual(mlir::Value value, mlir::Value copy) {
+    evaluator.learnEqual(value, copy);
+    sizeEvaluator.learnEqual(value, copy);
+  }
 
 private:
   class Rules;

@@ -1,5 +1,6 @@
 #include "frontends/common/OpenLoops.h"
 #include "frontends/common/SizeCases.h"
+#include "frontends/common/StepTables.h"
 #include "frontends/common/StepValues.h"
 
 using namespace charonia;
@@ -47,7 +48,8 @@ bool charonia::frontend::mayRepeat(Value condition, Emitter &e) {
 
 LoopBuilder::LoopBuilder(const OpenLoop &loop, Emitter &e)
     : loop(loop), e(e), symbols(e.getSymbols()), symbol(symbols.addCounter()),
-      inductions(loop.states.size()), carried(loop.states.size()) {
+      inductions(loop.states.size()), carried(loop.states.size()),
+      follow(loop.states.size()), tables(loop.states.size()) {
   if (!symbol || e.failed())
     return;
   number = graph::simplify(symbol - 1);
@@ -291,6 +293,8 @@ Values LoopBuilder::begin() {
       states[i] = stateAt(i, number);
     else if (isKept(i))
       states[i] = loop.states[i];
+    else if (tables[i])
+      states[i] = rowOf(tables[i], number, e);
     else if (loop.states[i])
       states[i] = carried[i] = carry(i, loop.states[i]);
   }
@@ -320,19 +324,54 @@ bool LoopBuilder::isWrittenOut(const std::optional<OpenLoop::Step> &step,
   Values next = nextOf(*step);
   if (!steps->mayCarryOn(next))
     return true;
+  follow = statesThatFollow(loop.states, carried, step->states, e);
   if (!areFew)
     return false;
   // Of steps that are known a branch in each is known, too.
   if (supposed.inBranches > 0 && !e.isInBranch())
     return true;
-  llvm::BitVector follow =
-      statesThatFollow(loop.states, carried, step->states, e);
-  return follow.any() ||
-         llvm::any_of(step->outputs,
-                      [&](Value output) {
-                        return followsFrom(output, carried, follow, e);
-                      }) ||
-         hasWeightsOfSteps(last, block, e);
+  return hasWeightsOfSteps(last, block, carried, follow, e);
+}
+
+/// Those outputs that follow from constants, sizes and the number of a step at
+/// whose place they are; null for others, and those that are in tables.
+Values LoopBuilder::outputsThatFollow(const OpenLoop::Step &step) {
+  Values outputs(step.outputs.size());
+  for (auto [i, output] : llvm::enumerate(step.outputs)) {
+    bool isPlaced =
+        i < step.places.size() && graph::simplify(step.places[i] - number) != 0;
+    bool isKnown = i < outputTables.size() && outputTables[i];
+    if (output && !isPlaced && !isKnown &&
+        followsFrom(output, carried, follow, e))
+      outputs[i] = output;
+  }
+  return outputs;
+}
+
+/// Computes what states and outputs are that follow from the number of a step,
+/// where that is known now. Whether there are any. Not where data may end the
+/// steps, and with them what states become.
+bool LoopBuilder::tabulate(const OpenLoop::Step &step) {
+  StepTables found(loop.states, carried, step.states, follow,
+                   outputsThatFollow(step), symbol, *graph::constantOf(count),
+                   e);
+  found.tabulate();
+  tables = std::move(found.states);
+  outputTables = std::move(found.outputs);
+  auto isThere = [](mlir::DenseElementsAttr table) { return bool(table); };
+  return llvm::any_of(tables, isThere) || llvm::any_of(outputTables, isThere);
+}
+
+/// Whether what is not in tables are outputs of steps that carry nothing, and
+/// become a batch once they are written out.
+bool LoopBuilder::leavesBatch(const OpenLoop::Step &step) const {
+  auto isLeft = [&](size_t i) {
+    return !isKept(i) && !inductions[i] && !tables[i];
+  };
+  return *graph::constantOf(count) <= mostWrittenOutToKnow &&
+         llvm::none_of(llvm::seq<size_t>(0, loop.states.size()), isLeft) &&
+         llvm::any_of(outputTables,
+                      [](mlir::DenseElementsAttr table) { return !table; });
 }
 
 std::optional<LoopResults>
@@ -351,7 +390,10 @@ LoopBuilder::repeat(const std::function<void()> &forget) {
   symbols.setSupposed(before);
   if (writesOut)
     return std::nullopt;
-  if (!step || supposed.all > 0) {
+  bool hasTables = step && isExact && tabulate(*step);
+  if (hasTables && leavesBatch(*step))
+    return std::nullopt;
+  if (!step || supposed.all > 0 || hasTables) {
     forget();
     states = begin();
     step = takeStep(states);
@@ -430,6 +472,31 @@ bool LoopBuilder::checkInductions(const OpenLoop::Step &step) {
   return true;
 }
 
+/// What is known of results: all of those in tables, and of others that follow
+/// from open sizes what copies of the steps tell, which nothing computes.
+void LoopBuilder::learnResults(const OpenLoop::Step &step, LoopResults &left) {
+  for (auto [state, table] : llvm::zip(left.states, tables))
+    if (table)
+      state = rowOf(table, left.count, e);
+  auto known = graph::constantOf(count);
+  if (!known || !isExact || *known == 0 || *known > maxSteps)
+    return;
+  follow = statesThatFollow(loop.states, carried, step.states, e);
+  Values outputs = outputsThatFollow(step);
+  if (follow.none() && llvm::none_of(outputs, [](Value v) { return bool(v); }))
+    return;
+  auto [last, stacked] = StepTables(loop.states, carried, step.states, follow,
+                                    outputs, symbol, *known, e)
+                             .copySteps();
+  auto learn = [&](Values &results, llvm::ArrayRef<Value> copies) {
+    for (auto [result, copy] : llvm::zip_equal(results, copies))
+      if (copy && copy.getType() == result.getType())
+        e.learnEqual(result, copy);
+  };
+  learn(left.states, last);
+  learn(left.outputs, stacked);
+}
+
 std::optional<LoopResults> LoopBuilder::finish(OpenLoop::Step &step) {
   if (!checkStates(step) || !checkInductions(step))
     return std::nullopt;
@@ -440,10 +507,17 @@ std::optional<LoopResults> LoopBuilder::finish(OpenLoop::Step &step) {
                                         graph::getShape(next)));
   if (!isExact && !keepEnded(step))
     return std::nullopt;
-  Values next = nextOf(step);
-  llvm::SmallVector<AffineExpr> places = step.places;
-  places.resize(step.outputs.size(), number);
-  Values results = steps->finish(next, step.outputs, places);
+  Values next = nextOf(step), outputs;
+  llvm::SmallVector<AffineExpr> places;
+  outputTables.resize(step.outputs.size());
+  for (auto [i, output] : llvm::enumerate(step.outputs))
+    if (!outputTables[i]) {
+      outputs.push_back(output);
+      places.push_back(i < step.places.size() ? step.places[i] : number);
+    }
+  Values results;
+  if (!next.empty() || !outputs.empty())
+    results = steps->finish(next, outputs, places);
   if (e.failed())
     return std::nullopt;
   LoopResults left;
@@ -453,6 +527,9 @@ std::optional<LoopResults> LoopBuilder::finish(OpenLoop::Step &step) {
   for (auto [state, result] : llvm::zip(order, results))
     if (state)
       left.states[*state] = result;
-  left.outputs.append(results.begin() + order.size(), results.end());
-  return left;
+  auto *result = results.begin() + order.size();
+  for (mlir::DenseElementsAttr table : outputTables)
+    left.outputs.push_back(table ? e.constant(table) : *result++);
+  learnResults(step, left);
+  return e.failed() ? std::nullopt : std::optional(std::move(left));
 }

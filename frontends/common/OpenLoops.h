@@ -123,12 +123,16 @@ private:
   bool isWrittenOut(const std::optional<OpenLoop::Step> &step,
                     const Symbols::Supposed &supposed, mlir::Operation *last,
                     mlir::Block &block);
+  Values outputsThatFollow(const OpenLoop::Step &step);
+  bool tabulate(const OpenLoop::Step &step);
+  bool leavesBatch(const OpenLoop::Step &step) const;
   std::optional<LoopResults> repeat(const std::function<void()> &forget);
   Values nextOf(const OpenLoop::Step &step) const;
   mlir::Value carry(std::optional<size_t> state, mlir::Value init);
   bool keepEnded(OpenLoop::Step &step);
   bool checkStates(const OpenLoop::Step &step);
   bool checkInductions(const OpenLoop::Step &step);
+  void learnResults(const OpenLoop::Step &step, LoopResults &left);
   std::optional<LoopResults> finish(OpenLoop::Step &step);
 
   const OpenLoop &loop;
@@ -149,6 +153,11 @@ private:
   /// the loop goes on.
   llvm::SmallVector<std::optional<size_t>> order;
   mlir::Value goesOn;
+  /// By state: whether all of it follows from constants, sizes and the step's
+  /// number. Those that are known now are tables, of which each step reads its
+  /// row; by output, too.
+  llvm::BitVector follow;
+  std::vector<mlir::DenseElementsAttr> tables, outputTables;
 };
 
 } // namespace charonia::frontend

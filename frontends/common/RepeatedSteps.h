@@ -10,8 +10,8 @@ namespace charonia::frontend {
 /// the compiler's time, a second for some 100 of a recurrent layer, and steps
 /// of states gain nothing across more of them.
 constexpr int64_t mostWrittenOut = 64;
-/// Where what steps give or multiply by, or the branch that they take, may be
-/// known once they are written out, data may end them, or they carry nothing and
+/// Where what steps multiply by, or the branch that they take, may be known
+/// once they are written out, data may end them, or they carry nothing and
 /// become a batch.
 constexpr int64_t mostWrittenOutToKnow = 512;
 

@@ -54,6 +54,9 @@ const SizeElements *SizeEvaluator::evaluate(Value value) {
 /// What is known without this; empty where anything is open.
 SizeElements SizeEvaluator::leaf(Value value) {
   SizeElements elements;
+  if (Value copy = copyOf(value))
+    if (const SizeElements *found = evaluate(copy))
+      return *found;
   mlir::Type type = mlir::getElementTypeOrSelf(value.getType());
   if (type.isIntOrIndex()) {
     graph::SymbolicTensor contents = known(value);

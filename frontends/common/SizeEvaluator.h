@@ -48,6 +48,11 @@ public:
   /// not looked at.
   const SizeElements *evaluate(mlir::Value value);
 
+  /// That `value`, of which nothing is known, is what `copy` is.
+  void learnEqual(mlir::Value value, mlir::Value copy) { copies[value] = copy; }
+  /// That copy; null where there is none.
+  mlir::Value copyOf(mlir::Value value) const { return copies.lookup(value); }
+
 private:
   SizeElements compute(mlir::Value value);
   SizeElements leaf(mlir::Value value);
@@ -89,6 +94,7 @@ private:
   std::function<graph::SymbolicTensor(mlir::Value)> known;
   std::function<mlir::DenseElementsAttr(mlir::Value)> constantOf;
   llvm::DenseMap<mlir::Value, SizeElements> memo;
+  llvm::DenseMap<mlir::Value, mlir::Value> copies;
 };
 
 } // namespace charonia::frontend

@@ -69,10 +69,16 @@ charonia::frontend::statesThatFollow(llvm::ArrayRef<Value> firsts,
 /// Whether a value is made of what the model stores, by something that differs
 /// from step to step: a part of a tensor, as it is or as it is computed with
 /// others.
-static bool isWeightOfStep(Value value, const Symbols &symbols) {
+static bool isWeightOfStep(Value value, llvm::ArrayRef<Value> carried,
+                           const llvm::BitVector &follow,
+                           const Symbols &symbols) {
   bool isStored = false, differs = false;
   auto isEnd = [&](Value v) -> std::optional<bool> {
     mlir::Operation *op = v.getDefiningOp();
+    if (const auto *state = llvm::find(carried, v); state != carried.end()) {
+      differs = true;
+      return follow.test(state - carried.begin());
+    }
     if (!op || llvm::isa<graph::CarriedOp>(op))
       return false;
     for (mlir::NamedAttribute attribute : op->getAttrs())
@@ -93,12 +99,15 @@ operatorsBehind(mlir::Operation *last, mlir::Block &block) {
 }
 
 bool charonia::frontend::hasWeightsOfSteps(mlir::Operation *last,
-                                           mlir::Block &block, Emitter &e) {
+                                           mlir::Block &block,
+                                           llvm::ArrayRef<Value> carried,
+                                           const llvm::BitVector &follow,
+                                           Emitter &e) {
   return llvm::any_of(operatorsBehind(last, block), [&](mlir::Operation &op) {
     auto asked = llvm::dyn_cast<graph::GraphOpInterface>(op);
     return asked && asked.getRole() == graph::OpRole::Contraction &&
            llvm::any_of(op.getOperands(), [&](Value operand) {
-             return isWeightOfStep(operand, e.getSymbols());
+             return isWeightOfStep(operand, carried, follow, e.getSymbols());
            });
   });
 }

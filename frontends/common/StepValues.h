@@ -20,10 +20,12 @@ bool followsFrom(mlir::Value value, llvm::ArrayRef<mlir::Value> carried,
                  const llvm::BitVector &known, Emitter &e);
 
 /// Whether operators behind `last` multiply by what the model stores for their
-/// step alone. Written out these are weights of their own, which are laid out
-/// for their products beforehand: of 100 of 256x256 and one row these take 0.6
-/// of the time.
-bool hasWeightsOfSteps(mlir::Operation *last, mlir::Block &block, Emitter &e);
+/// step alone, or states are that `follow`. Written out these are weights of
+/// their own, which are laid out for their products beforehand: of 100 of
+/// 256x256 and one row these take 0.6 of the time.
+bool hasWeightsOfSteps(mlir::Operation *last, mlir::Block &block,
+                       llvm::ArrayRef<mlir::Value> carried,
+                       const llvm::BitVector &follow, Emitter &e);
 
 } // namespace charonia::frontend
 

@@ -62,6 +62,11 @@ public:
   explicit SymbolicEvaluator(int64_t maxElements = 1024)
       : maxElements(maxElements) {}
   SymbolicTensor evaluate(mlir::Value value);
+  /// That `value`, which was not looked at, is what `copy` is.
+  void learnEqual(mlir::Value value, mlir::Value copy) {
+    SymbolicTensor known = evaluate(copy);
+    memo[value] = std::move(known);
+  }
 
 private:
   int64_t maxElements;

@@ -301,6 +301,51 @@ def test_known_steps_whose_results_are_sizes(tmp_path):
           NUMBERS | held, (0,))  # fmt: skip
 
 
+@pytest.mark.parametrize("steps", [100, 600])
+@pytest.mark.parametrize("is_last_read", [True, False])
+def test_states_and_outputs_that_follow_from_the_number(tmp_path, steps, is_last_read):
+    """A factor that decays, numbers that are drawn by one another, rows of a table, truth values: read by each step."""
+    nodes = [row("a", 1, "i", "x"), node("Mul", ["f", "decay"], ["next_f"]), node("Mul", ["c", "five"], ["c5"]),
+             node("Add", ["c5", "i"], ["c6"]), node("Mod", ["c6", "seventeen"], ["next_c"]), node("Not", ["b"], ["next_b"]),
+             node("Add", ["v", "f"], ["next_v"]), row("table", 0, "next_c", "w"),
+             node("Where", ["b", "x", "w"], ["p"]), node("Mul", ["s", "f"], ["q"]), node("Add", ["p", "q"], ["sum"]),
+             node("Add", ["sum", "v"], ["more"]), node("Tanh", ["more"], ["next"]), row("table", 0, "c", "rows")]  # fmt: skip
+    states = [STATE, (("f",), ("next_f",), "start"), (info("c", kind=I64), info("next_c", kind=I64), "seed"),
+              (info("b", kind=BOOL), info("next_b", kind=BOOL), "true"), (("v", 3), ("next_v", 3), "v0")]  # fmt: skip
+    held = {"n": np.int64(steps), "decay": np.float32(0.99), "start": np.float32(1), "seed": np.int64(7),
+            "five": np.int64(5), "seventeen": np.int64(17), "v0": np.float32([1, 2, 3]),
+            "table": np.random.default_rng(6).standard_normal((17, 3)).astype(np.float32)}  # fmt: skip
+    made = loop(nodes, states, [("rows", 3), info("next_c", kind=I64), ("x", 3)])
+    results = ["y", *(["f_end", info("c_end", kind=I64), info("b_end", kind=BOOL), "v_end"] if is_last_read else []), "rows_all",
+               info("c_all", steps, kind=I64), "x_all"]  # fmt: skip
+    outer = [made(["y", "f_end", "c_end", "b_end", "v_end", "rows_all", "c_all", "x_all"])]
+    check(tmp_path, outer, [("h", 3), ("a", 3, steps)], results, NUMBERS | held, (0,))
+
+
+def test_states_that_follow_from_the_number_until_data_ends_it(tmp_path):
+    nodes = [row("a", 1, "i", "x"), node("Mul", ["f", "decay"], ["next_f"]), node("Mul", ["x", "f"], ["p"]),
+             node("Add", ["s", "p"], ["next"]), node("ReduceMax", ["next"], ["top"], keepdims=0),
+             node("Less", ["top", "bound"], ["next_go"])]  # fmt: skip
+    held = {"n": np.int64(600), "decay": np.float32(0.99), "start": np.float32(1), "bound": np.float32(2)}
+    made = loop(nodes, [STATE, (("f",), ("next_f",), "start")], [], tests=True)
+    check(tmp_path, [made(["y", "f_end"])], [("h", 3), ("a", 3, 600)], ["y", "f_end"], NUMBERS | held, (0,))
+
+
+def test_states_that_follow_from_open_sizes(tmp_path):
+    """Of steps that are repeated they are sizes behind the loop, too, and data."""
+    nodes = [row("a", 1, "i", "x"), node("Add", ["s", "x"], ["sum"]), node("Tanh", ["sum"], ["next"]),
+             node("Sub", ["c", "two"], ["less"]), node("Max", ["less", "one"], ["next_c"]), node("Add", ["f", "half"], ["next_f"])]  # fmt: skip
+    states = [STATE, (info("c", kind=I64), info("next_c", kind=I64), "size"), (("f",), ("next_f",), "float")]
+    outer = [*extent("z", "zero", "size"), node("Cast", ["size"], ["float"], to=TensorProto.FLOAT),
+             loop(nodes, states, [])(["y", "c_end", "f_end"]),
+             node("Cast", ["f_end"], ["whole"], to=I64), node("Sub", ["whole", "most"], ["back"]),
+             node("Unsqueeze", ["c_end", "axis0"], ["begin"]), node("Unsqueeze", ["back", "axis0"], ["end"]),
+             node("Slice", ["z", "begin", "end", "axis0"], ["cut"])]  # fmt: skip
+    held = {"n": np.int64(70), "half": np.float32(0.5), "most": np.int64(36)}
+    check(tmp_path, outer, [("h", 3), ("a", 3, 70), ("z", "t", 3)], ["y", "cut", info("c_end", kind=I64), "f_end"],
+          NUMBERS | held, (300, 17, 4))  # fmt: skip
+
+
 @pytest.mark.parametrize("last, refused", [("i", False), ("behind", True)])
 def test_places_of_another_tensor(tmp_path, last, refused):
     """Two sizes that are given apart: the larger one has to be large enough, which is checked."""
