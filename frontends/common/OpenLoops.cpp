@@ -235,6 +235,7 @@ bool LoopBuilder::readSteps(const OpenLoop::Step &step) {
 
 void LoopBuilder::readCount(const OpenLoop::Step &step) {
   Values compared;
+  holds = !step.condition || isSeenTrue(step.condition, e);
   Duration duration = step.condition
                           ? durationOf(step.condition, symbol, e, compared)
                           : Duration();

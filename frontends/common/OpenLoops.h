@@ -92,6 +92,9 @@ public:
   /// more than are written out. Not where data may end so many that all of them
   /// would be too much.
   bool canRepeat() const;
+  /// Whether nothing ends the steps once there is one: `most` is not known, and
+  /// the condition of each is seen to hold.
+  bool isEndless() const { return !loop.most && holds; }
   /// How many steps there are, where that is a number.
   std::optional<StepCount> known() const;
   /// Once, where it can. A failure where a step cannot be built; nothing, and
@@ -144,6 +147,8 @@ private:
   mlir::AffineExpr count;
   /// Whether data never ends the loop before.
   bool isExact = true;
+  /// Whether the condition holds in all steps.
+  bool holds = false;
   std::vector<std::optional<Induction>> inductions;
   std::optional<RepeatedSteps> steps;
   /// By state: what a step finds; null where that follows from its number, or

@@ -182,15 +182,10 @@ LogicalResult GraphImporter::writeOutLoop(Loop &loop, Scope &around,
   return llvm::success();
 }
 
-/// Fails where nothing ends a loop, or but a number of steps that is known to
-/// be more than can run.
-static LogicalResult checkEnd(const ::onnx::GraphProto &body, Value trips,
-                              Value condition, Emitter &e) {
+/// Of a loop that nothing ends but a number of steps that is known to be more
+/// than can run, if there is one.
+static LogicalResult failEndless(Value trips, Emitter &e) {
   auto most = knownInteger(trips, e);
-  bool isEndless = !trips || most > maxRepeatedSteps;
-  bool starts = !condition || knownInteger(condition, e) == 1;
-  if (!isEndless || !starts || !neverEnds(body))
-    return llvm::success();
   return e.fail(most ? "takes " + std::to_string(*most) +
                            " steps; up to 2^20 are supported"
                      : "has no end: it has no number of steps, and its "
@@ -217,8 +212,6 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
   loop.outputs = node.output_size() - loop.carried.size();
   Scope around = scope.inner();
   addInitializers(*loop.body, around);
-  if (failed(checkEnd(*loop.body, loop.trips, loop.condition, emitter)))
-    return llvm::failure();
   auto known = knownInteger(loop.trips, emitter);
   bool hasNoShape = known == 0 && loop.outputs > 0;
   std::optional<StepCount> count;
@@ -228,6 +221,9 @@ LogicalResult GraphImporter::importLoop(NodeProto &node,
     if (repeated.prepare())
       if (auto built = repeated.build(results))
         return *built;
+    bool starts = !loop.condition || knownInteger(loop.condition, emitter) == 1;
+    if (starts && repeated.isEndless())
+      return failEndless(loop.trips, emitter);
     count = repeated.known();
   }
   return writeOutLoop(loop, around, frame, count, results);

@@ -94,23 +94,6 @@ bool charonia::frontend::onnx::computesCondition(
   });
 }
 
-bool charonia::frontend::onnx::neverEnds(const ::onnx::GraphProto &body) {
-  std::string name = Copies(body).sourceOf(body.output(0).name());
-  // A step is there because the condition was true.
-  if (name == body.input(1).name())
-    return true;
-  for (const NodeProto &node : body.node())
-    if (node.op_type() == "Constant" && llvm::is_contained(node.output(), name))
-      for (const auto &attribute : node.attribute()) {
-        const ::onnx::TensorProto &value = attribute.t();
-        if (attribute.name() == "value" &&
-            value.data_type() == ::onnx::TensorProto::BOOL)
-          return value.raw_data() == std::string(1, 1) ||
-                 (value.int32_data_size() == 1 && value.int32_data(0));
-      }
-  return false;
-}
-
 bool GraphImporter::RepeatedLoop::prepare() {
   auto most = tripsOf(loop.trips, e);
   if (failed(most))

@@ -19,8 +19,6 @@ llvm::LogicalResult tensorsOf(llvm::ArrayRef<Binding> outputs,
                               std::vector<mlir::Value> &values, Emitter &e);
 /// Whether the body computes its condition, which then may end the loop.
 bool computesCondition(const ::onnx::GraphProto &body);
-/// Whether the body's condition is true whatever happens.
-bool neverEnds(const ::onnx::GraphProto &body);
 
 /// A Loop: states are given from step to step, other outputs of the body are
 /// stacked.
@@ -51,6 +49,10 @@ public:
   bool prepare();
 
   std::optional<StepCount> known() const;
+
+  /// Whether nothing ends a loop that has begun, or but a number of steps that
+  /// is more than can run. Once it is prepared.
+  bool isEndless() const { return builder && builder->isEndless(); }
 
   /// Nothing where steps cannot be repeated and can be written out.
   std::optional<llvm::LogicalResult> build(std::vector<Binding> &results);

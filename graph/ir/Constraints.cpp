@@ -353,7 +353,10 @@ namespace {
 /// Sizes of ranges at which one expression may be less than others: what is
 /// negative there is not proved by ranges, which a look at the numbers says
 /// sooner than an attempt at a proof. A model may relate a size in hundreds of
-/// ways, and each question asks all of them.
+/// ways, and each question asks all of them. A size there is in its own range
+/// and a multiple of its own divisor; multiples that others of its sums are,
+/// and all other facts, are ignored: what is not negative by these alone may
+/// count as not proved.
 class LowCorner {
 public:
   LowCorner(AffineExpr expr, const Facts &facts)
