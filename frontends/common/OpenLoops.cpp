@@ -331,7 +331,8 @@ bool LoopBuilder::isWrittenOut(const std::optional<OpenLoop::Step> &step,
   // Of steps that are known a branch in each is known, too.
   if (supposed.inBranches > 0 && !e.isInBranch())
     return true;
-  return hasWeightsOfSteps(last, block, carried, follow, e);
+  return hasPositionsOfStates(last, block, carried, follow, e) ||
+         hasWeightsOfSteps(last, block, carried, follow, e);
 }
 
 /// Those outputs that follow from constants, sizes and the number of a step at

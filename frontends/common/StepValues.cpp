@@ -111,3 +111,22 @@ bool charonia::frontend::hasWeightsOfSteps(mlir::Operation *last,
            });
   });
 }
+
+bool charonia::frontend::hasPositionsOfStates(mlir::Operation *last,
+                                              mlir::Block &block,
+                                              llvm::ArrayRef<Value> carried,
+                                              const llvm::BitVector &follow,
+                                              Emitter &e) {
+  auto isOfState = [&](Value position) {
+    // What follows without any state is of the step's number.
+    llvm::BitVector none(carried.size());
+    return elementOf(position).isInteger() &&
+           followsFrom(position, carried, follow, e) &&
+           !followsFrom(position, carried, none, e);
+  };
+  return llvm::any_of(operatorsBehind(last, block), [&](mlir::Operation &op) {
+    auto asked = llvm::dyn_cast<graph::GraphOpInterface>(op);
+    return asked && asked.getRole() == graph::OpRole::Indexing &&
+           llvm::any_of(llvm::drop_begin(op.getOperands()), isOfState);
+  });
+}

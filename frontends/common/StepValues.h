@@ -27,6 +27,13 @@ bool hasWeightsOfSteps(mlir::Operation *last, mlir::Block &block,
                        llvm::ArrayRef<mlir::Value> carried,
                        const llvm::BitVector &follow, Emitter &e);
 
+/// Whether operators behind `last` read or write at positions that are computed
+/// of states that `follow`. Written out these are known, and have to lie
+/// inside.
+bool hasPositionsOfStates(mlir::Operation *last, mlir::Block &block,
+                          llvm::ArrayRef<mlir::Value> carried,
+                          const llvm::BitVector &follow, Emitter &e);
+
 } // namespace charonia::frontend
 
 #endif

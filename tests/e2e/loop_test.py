@@ -322,6 +322,16 @@ def test_states_and_outputs_that_follow_from_the_number(tmp_path, steps, is_last
     check(tmp_path, outer, [("h", 3), ("a", 3, steps)], results, NUMBERS | held, (0,))
 
 
+def test_positions_of_states_that_follow_lie_inside(tmp_path):
+    nodes = [row("x", 0, "c", "p"), node("Add", ["s", "p"], ["sum"]), node("Tanh", ["sum"], ["next"]),
+             node("Mul", ["c", "three"], ["c3"]), node("Mod", ["c3", "seven"], ["next_c"])]  # fmt: skip
+    made = loop(nodes, [STATE, (info("c", kind=I64), info("next_c", kind=I64), "one")], [])
+    held = NUMBERS | {"n": np.int64(100), "three": np.int64(3), "seven": np.int64(7)}
+    check(tmp_path, [made(["y", "c_end"])], [("h", 3), ("x", 7, 3)], ["y"], held, (0,))
+    with pytest.raises(harness.CharoniaError, match="index 6 is out of range for the 5 elements of dimension 0"):
+        check(tmp_path, [made(["y", "c_end"])], [("h", 3), ("x", 5, 3)], ["y"], held, (0,))
+
+
 def test_states_that_follow_from_the_number_until_data_ends_it(tmp_path):
     nodes = [row("a", 1, "i", "x"), node("Mul", ["f", "decay"], ["next_f"]), node("Mul", ["x", "f"], ["p"]),
              node("Add", ["s", "p"], ["next"]), node("ReduceMax", ["next"], ["top"], keepdims=0),
