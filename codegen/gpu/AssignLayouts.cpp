@@ -555,11 +555,12 @@ LogicalResult LayoutRewriter::rewrite(Operation *op) {
 
 LogicalResult charonia::gpu::assignLayouts(func::FuncOp function,
                                            unsigned warps,
-                                           const GpuTarget &target) {
+                                           const GpuTarget &target,
+                                           bool stays) {
   if (!llvm::isPowerOf2_32(warps) || warps > 32)
     return function.emitError()
            << "a GPU kernel has 1, 2, 4, 8, 16 or 32 warps, not " << warps;
-  LayoutPlan plan(function, warps, target);
+  LayoutPlan plan(function, warps, target, stays);
   if (failed(plan.run()))
     return failure();
   // An instruction on floats of 8 bits takes them as they lie, or there is
@@ -568,7 +569,7 @@ LogicalResult charonia::gpu::assignLayouts(func::FuncOp function,
         return plan.dotPlan(op).form != DotInstruction::Form::WarpgroupMma;
       }))
     return LayoutRewriter(function, plan).run();
-  LayoutPlan again(function, warps, target);
+  LayoutPlan again(function, warps, target, stays);
   if (failed(again.run()))
     return failure();
   return LayoutRewriter(function, again).run();

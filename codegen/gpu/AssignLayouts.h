@@ -18,9 +18,11 @@ bool widenFloat8Dots(mlir::func::FuncOp function,
 /// are steps on fragments whose operands come from shared memory
 /// (simt.to_shared, not yet placed) or registers, reductions across warps and
 /// conversions that registers and shuffles cannot do go through shared memory.
-/// `warps`: of a program instance, a power of two.
+/// `warps`: of a program instance, a power of two. `stays`: for instances that
+/// stay (BoxPlan.h), where what is stored goes beside the next tile's operands
+/// and warpgroups need not meet.
 mlir::LogicalResult assignLayouts(mlir::func::FuncOp function, unsigned warps,
-                                  const GpuTarget &target);
+                                  const GpuTarget &target, bool stays = false);
 
 } // namespace charonia::gpu
 

@@ -132,9 +132,9 @@ TensorMap toTensorMap(const TensorMapArgument &argument) {
 }
 
 /// Instances of a multiprocessor for which rows stay in shared memory, once
-/// every tile of the function has a layout.
+/// every tile of the function has a layout. `stays`: see assignLayouts.
 FailureOr<int64_t> layOut(func::FuncOp function, unsigned warps,
-                          const GpuTarget &target) {
+                          const GpuTarget &target, bool stays) {
   ExpandMathOptions math;
   math.exp2 = math.rsqrt = true;
   expandMath(function, math);
@@ -149,7 +149,7 @@ FailureOr<int64_t> layOut(func::FuncOp function, unsigned warps,
   sinkBehindProducts(function);
   branchAroundBounds(function);
   alignRows(function);
-  if (failed(assignLayouts(function, warps, target)))
+  if (failed(assignLayouts(function, warps, target, stays)))
     return failure();
   int64_t instances = keepRows(function, target.sharedBytes);
   dropCertainBounds(function);
@@ -242,6 +242,64 @@ LoweringOptions loweringOf(func::FuncOp function, const GpuTarget &target,
   return lowering;
 }
 
+/// A kernel whose operands have their places in shared memory.
+struct Arranged {
+  func::FuncOp function;
+  /// Of a multiprocessor, for which rows stay in shared memory.
+  int64_t instances;
+  int64_t sharedBytes;
+};
+
+FailureOr<Arranged> arrangeOnce(func::FuncOp kernel, OpBuilder &b,
+                                const GpuTarget &target,
+                                const GpuOptions &options, Dumper dumper,
+                                bool stays) {
+  unsigned warps = integerAttr(kernel, tile::kWarpsAttr, 4);
+  auto function = cast<func::FuncOp>(b.clone(*kernel));
+  function.setName(entryName(kernel.getName()));
+  dumper.dump(function, "tile");
+  FailureOr<int64_t> instances = layOut(function, warps, target, stays);
+  if (failed(instances))
+    return failure();
+  dumper.dump(function, "layouts");
+  persistTiles(function, target, warps, stagesOf(function));
+  int64_t bytes =
+      arrange(function, pipelineOf(function, target, options, warps));
+  return Arranged{function, *instances, bytes};
+}
+
+/// Whether there may be instances of large tiles that stay: more than one round
+/// of tiles whose operands the copy engine brings.
+bool mayStay(func::FuncOp kernel, const GpuTarget &target,
+             const GpuOptions &options) {
+  auto grid = kernel->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
+  return target.copiesBoxes && options.boxes && grid &&
+         grid.getValue().isSingleConstant() &&
+         grid.getValue().getSingleConstantResult() > target.multiprocessors;
+}
+
+/// Laid out for instances that stay where they do (BoxPlan.h tells): to others
+/// it costs barriers.
+FailureOr<Arranged> arrangeKernel(func::FuncOp kernel, OpBuilder &b,
+                                  const GpuTarget &target,
+                                  const GpuOptions &options,
+                                  const Dumper &dumper) {
+  if (mayStay(kernel, target, options)) {
+    FailureOr<Arranged> staying =
+        arrangeOnce(kernel, b, target, options, dumper, /*stays=*/true);
+    if (failed(staying))
+      return failure();
+    func::FuncOp function = staying->function;
+    bool walks =
+        llvm::any_of(function.getOps<scf::ForOp>(),
+                     [](scf::ForOp loop) { return loop->hasAttr(kTilesAttr); });
+    if (walks && !function.getOps<simt::CopyWarpOp>().empty())
+      return staying;
+    function.erase();
+  }
+  return arrangeOnce(kernel, b, target, options, dumper, /*stays=*/false);
+}
+
 FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
                                    const GpuOptions &options, StringRef ptxas) {
   MLIRContext *context = kernel.getContext();
@@ -251,22 +309,16 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   OpBuilder b(context);
   b.setInsertionPointToEnd(module->getBody());
-  auto function = cast<func::FuncOp>(b.clone(*kernel));
-  function.setName(entry);
-  dumper.dump(function, "tile");
-
-  FailureOr<int64_t> instances = layOut(function, warps, target);
-  if (failed(instances))
+  FailureOr<Arranged> arranged =
+      arrangeKernel(kernel, b, target, options, dumper);
+  if (failed(arranged))
     return failure();
-  dumper.dump(function, "layouts");
-  Attribute grid = function->getAttr(tile::kGridAttr);
-  persistTiles(function, target, warps, stagesOf(function));
+  func::FuncOp function = arranged->function;
   GpuKernel result;
-  result.sharedBytes =
-      arrange(function, pipelineOf(function, target, options, warps));
+  result.sharedBytes = arranged->sharedBytes;
   result.entry = entry;
   if (auto fewer = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
-      fewer != grid)
+      fewer != kernel->getAttr(tile::kGridAttr))
     result.instances = fewer.getValue().getSingleConstantResult();
   unsigned copyWarps = 0;
   for (auto op : function.getOps<simt::CopyWarpOp>())
@@ -282,8 +334,8 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   insertBarriers(function);
   dumper.dump(function, "simt");
 
-  LoweringOptions lowering =
-      loweringOf(function, target, warps, result.sharedBytes, *instances);
+  LoweringOptions lowering = loweringOf(
+      function, target, warps, result.sharedBytes, arranged->instances);
   KernelLowering lower(function, b, lowering);
   FailureOr<LLVM::LLVMFuncOp> thread = lower.run();
   if (failed(thread))
@@ -334,7 +386,7 @@ bool charonia::gpu::fitsSharedMemory(func::FuncOp kernel,
   OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
   auto function = cast<func::FuncOp>(b.clone(*kernel));
   unsigned warps = integerAttr(kernel, tile::kWarpsAttr, 4);
-  if (failed(layOut(function, warps, target)))
+  if (failed(layOut(function, warps, target, /*stays=*/false)))
     return true; // not for its size
   PipelineOptions options;
   options.stages = 1;

@@ -40,11 +40,11 @@ static unsigned heldRun(const tile::AxisAccess &along,
   return 1u << axisVector(layout, axis, along.contiguous).size();
 }
 
-/// What the layout of an access becomes where instances may stay and its value
+/// What the layout of an access becomes where instances stay and its value
 /// comes from products of warpgroups, or goes to where they leave theirs: the
 /// elements of each, so that no group has to wait for another on the way, and
-/// halves that can go one after the other, as long as memory is still accessed
-/// in whole sectors.
+/// halves that can go one after the other, as long as runs in memory are two
+/// sectors.
 LinearLayout LayoutPlan::besideGroups(const AccessOp &access,
                                       const LinearLayout &layout,
                                       const LinearLayout &other) const {
@@ -56,7 +56,7 @@ LinearLayout LayoutPlan::besideGroups(const AccessOp &access,
                ? to
                : from;
   };
-  if (!mayStay())
+  if (!stays || !hasGroups)
     return layout;
   LinearLayout grouped = chosen(layout, withGroupsOf(layout, other));
   int64_t bytes = access.tile.getNumElements() *

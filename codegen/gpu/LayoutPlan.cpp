@@ -65,15 +65,9 @@ SmallVector<unsigned> charonia::gpu::heldElements(const LinearLayout &layout) {
   return numbers;
 }
 
-bool LayoutPlan::mayStay() const {
-  auto grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
-  return hasGroups && grid && grid.getValue().isSingleConstant() &&
-         grid.getValue().getSingleConstantResult() > target.multiprocessors;
-}
-
 int64_t LayoutPlan::mostExchanged() const {
   constexpr int64_t besideRings = 32 * 1024;
-  return mayStay() ? besideRings : std::numeric_limits<int64_t>::max();
+  return stays && hasGroups ? besideRings : std::numeric_limits<int64_t>::max();
 }
 
 Move charonia::gpu::classifyMove(const LinearLayout &from,

@@ -63,9 +63,10 @@ std::pair<unsigned, unsigned> longestRun(const LinearLayout &layout,
 
 class LayoutPlan {
 public:
+  /// `stays`: see assignLayouts.
   LayoutPlan(mlir::func::FuncOp function, unsigned warps,
-             const GpuTarget &target)
-      : function(function), warps(warps), target(target) {}
+             const GpuTarget &target, bool stays)
+      : function(function), warps(warps), target(target), stays(stays) {}
 
   /// Fails with a diagnostic for what a GPU program instance cannot hold.
   mlir::LogicalResult run();
@@ -83,8 +84,7 @@ public:
     return staged.find(operand)->second;
   }
 
-  /// Bytes of a tile that may go through shared memory at once: where instances
-  /// may stay, it does so beside the rings of the next tile's operands.
+  /// Bytes of a tile that may go through shared memory at once.
   int64_t mostExchanged() const;
 
   /// The best layout of an access on its own, and what it achieves.
@@ -111,9 +111,6 @@ public:
 private:
   /// The analysis of each axis, made once for each operation.
   llvm::ArrayRef<tile::AxisAccess> axesOf(const tile::AccessOp &access) const;
-  /// Whether instances of large tiles may stay (BoxPlan.h): of several
-  /// warpgroups that multiply, in more than one round.
-  bool mayStay() const;
   mlir::LogicalResult verify();
   void anchorBlock(mlir::Block &block);
   void anchorLoop(mlir::scf::ForOp loop);
@@ -172,6 +169,7 @@ private:
   mlir::func::FuncOp function;
   unsigned warps;
   const GpuTarget &target;
+  bool stays;
   /// Several warpgroups multiply, each by itself.
   bool hasGroups = false;
   llvm::DenseMap<mlir::Value, LinearLayout> natural, staged;

@@ -105,14 +105,20 @@ LinearLayout charonia::withGroupsOf(const LinearLayout &layout,
   return LinearLayout(layout.ins(), layout.outs(), columns);
 }
 
+/// The bit of an image that tells the halves of an axis apart.
+static unsigned topBitOf(const LinearLayout &layout, unsigned axis) {
+  unsigned bits = 0;
+  for (unsigned i = 0; i <= axis; ++i)
+    bits += layout.outs()[i].bits;
+  return bits - 1;
+}
+
 std::optional<LinearLayout> charonia::halfOf(const LinearLayout &layout,
                                              unsigned axis) {
-  unsigned top = 0; // the bit that tells the halves apart
-  for (unsigned i = 0; i <= axis; ++i)
-    top += layout.outs()[i].bits;
   if (layout.outs()[axis].bits == 0)
     return std::nullopt;
-  Vector half = Vector(1) << --top;
+  unsigned top = topBitOf(layout, axis);
+  Vector half = Vector(1) << top;
   auto tells = [&](Vector v) { return (v & half) != 0; };
   if (llvm::count_if(layout.allColumns(), tells) != 1 ||
       !llvm::is_contained(layout.columnsOf(Dim::Register), half))
@@ -129,15 +135,14 @@ std::optional<LinearLayout> charonia::halfOf(const LinearLayout &layout,
 
 LinearLayout charonia::withHalvesOf(const LinearLayout &layout,
                                     const LinearLayout &other) {
-  unsigned top = 0;
-  std::optional<Vector> wanted;
-  for (auto [axis, out] : llvm::enumerate(layout.outs())) {
-    top += out.bits;
+  std::optional<Vector> wanted; // of the first such axis
+  for (unsigned axis = 0; axis < layout.outs().size(); ++axis) {
     if (layout.outs() != other.outs() || !halfOf(other, axis))
       continue;
     if (halfOf(layout, axis))
       return layout;
-    wanted = Vector(1) << (top - 1);
+    if (!wanted)
+      wanted = Vector(1) << topBitOf(layout, axis);
   }
   SmallVector<Vector> columns(layout.allColumns());
   auto *found = wanted ? llvm::find(columns, *wanted) : columns.end();

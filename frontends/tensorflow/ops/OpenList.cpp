@@ -98,11 +98,15 @@ LogicalResult tf::yieldLength(Node &n, const OpenList &list, Emitter &e) {
   return n.yield(e.size(list.count, e.getBuilder().getI32Type()));
 }
 
-/// Whether operand `i` lists all places of the list, in order.
+/// Whether operand `i` lists all places of the list, in order. It may list the
+/// first ones alone: nothing is assumed of how many it has.
 static bool listsAll(Node &n, unsigned i, const OpenList &list, Emitter &e) {
-  return n.has(i) && countsFromZero(n.input(i), e) &&
-         e.agree(graph::getShape(n.input(i))[0], list.count,
-                 "lists all of its elements");
+  if (!n.has(i) || !countsFromZero(n.input(i), e))
+    return false;
+  const Symbols &symbols = e.getSymbols();
+  AffineExpr count = symbols.resolve(graph::getShape(n.input(i))[0]),
+             all = symbols.resolve(list.count);
+  return symbols.isAtLeast(count, all) && symbols.isAtLeast(all, count);
 }
 
 LogicalResult tf::scatterOpen(Node &n, const OpenList &list, unsigned tensor,

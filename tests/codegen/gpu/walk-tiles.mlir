@@ -5,6 +5,7 @@
 // RUN: FileCheck %s --check-prefix=WALK < %t/walk.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=FEW < %t/few.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=SMALL < %t/small.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=CROSSING < %t/crossing.2-simt.mlir
 
 // Four slots, two of them for the second tile before the first is done: those that nobody has filled
 // yet are not waited for. A tile's last slot is told to be empty behind the loop over terms.
@@ -103,5 +104,43 @@ func.func @small(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<
   }
   %r = arith.truncf %c : tensor<64x128xf32> to tensor<64x128xf16>
   tile.store %r, %C[%m] {map = affine_map<(d0, d1)[s0] -> (s0 * 64 + d0, d1)>, shape = affine_map<()[s0] -> (51200, 128)>, rank = 2 : i64, checks = array<i64>} : tensor<64x128xf16>, !tile.buffer<f16>, index
+  return
+}
+
+// Sums of columns are of both groups: what goes through the memory that each group's half of the results
+// went through waits for all, and so does what each group stores there of the next tile.
+// CROSSING: tile.grid = affine_map<() -> (132)>
+// CROSSING: scf.for {{.*}} iter_args
+// CROSSING:   simt.wait_dots 0
+// CROSSING:   simt.warp_reduce
+// CROSSING:   simt.barrier{{$}}
+// CROSSING-NEXT: simt.store_shared {{.*}}xf32
+// CROSSING-NEXT: simt.barrier{{$}}
+// CROSSING-NEXT: simt.load_shared
+// CROSSING:   simt.barrier{{$}}
+// CROSSING-NEXT: simt.store_shared {{.*}}tensor<128x128xf16
+// CROSSING-NEXT: simt.barrier warpgroup
+// CROSSING-NEXT: simt.load_shared
+func.func @crossing(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f16>, %D: !tile.buffer<f32>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (400)>, tile.warps = 8 : i64, tile.stages = 4 : i64} {
+  %m = tile.program_id : index
+  %zero = arith.constant dense<0.0> : tensor<128x256xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 8 : index
+  %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<128x256xf32>) {
+    %a = tile.load %A[%m, %k] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 128 + d0, s1 * 64 + d1)>, shape = affine_map<()[s0, s1] -> (51200, 512)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index, index) -> tensor<128x64xf16>
+    %b = tile.load %B[%k] {map = affine_map<(d0, d1)[s0] -> (s0 * 64 + d0, d1)>, shape = affine_map<()[s0] -> (512, 256)>, rank = 2 : i64, checks = array<i64>, independent} : (!tile.buffer<f16>, index) -> tensor<64x256xf16>
+    %d = tile.dot %a, %b, %acc : tensor<128x64xf16>, tensor<64x256xf16> -> tensor<128x256xf32>
+    scf.yield %d : tensor<128x256xf32>
+  }
+  %s = tile.reduce %c {axis = 0 : i64} : (tensor<128x256xf32>) -> tensor<256xf32> {
+  ^bb0(%x: f32, %y: f32):
+    %t = arith.addf %x, %y : f32
+    tile.yield %t : f32
+  }
+  tile.store %s, %D[%m] {map = affine_map<(d0)[s0] -> (s0, d0)>, shape = affine_map<()[s0] -> (400, 256)>, rank = 2 : i64, checks = array<i64>} : tensor<256xf32>, !tile.buffer<f32>, index
+  %r = arith.truncf %c : tensor<128x256xf32> to tensor<128x256xf16>
+  tile.store %r, %C[%m] {map = affine_map<(d0, d1)[s0] -> (s0 * 128 + d0, d1)>, shape = affine_map<()[s0] -> (51200, 256)>, rank = 2 : i64, checks = array<i64>} : tensor<128x256xf16>, !tile.buffer<f16>, index
   return
 }

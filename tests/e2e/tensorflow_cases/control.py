@@ -214,4 +214,5 @@ def lists_set_at_once(m, x):
     rows = tf.TensorArray(F32, n, element_shape=[4]).scatter(tf.range(n), tf.tanh(x))
     handle = raw.TensorListScatterV2(tensor=x, indices=tf.range(n), element_shape=[4], num_elements=n)
     taken = raw.TensorListGather(input_handle=handle, indices=[0, 2, 0], element_shape=[4], element_dtype=F32)
-    return {"all": rows.gather(tf.range(n)), "stacked": rows.stack(), "turned": rows.gather(n - 1 - tf.range(n)), "some": taken}
+    first = {"first": rows.gather([0]), "two": rows.gather([0, 1]), "half": rows.gather(tf.range((n + 1) // 2))}
+    return {"all": rows.gather(tf.range(n)), "stacked": rows.stack(), "turned": rows.gather(n - 1 - tf.range(n)), "some": taken, **first}
