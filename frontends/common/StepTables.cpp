@@ -268,8 +268,21 @@ std::pair<Values, Values> StepTables::copySteps() {
   return {found, stacked};
 }
 
+/// A row of a known number: a constant by itself, which is known as a size
+/// however long the table is.
+static DenseElementsAttr rowAt(DenseElementsAttr table, int64_t number) {
+  auto type = mlir::RankedTensorType::get(
+      table.getType().getShape().drop_front(), table.getElementType());
+  int64_t count = type.getNumElements();
+  auto first = table.getValues<mlir::Attribute>().begin() + number * count;
+  return DenseElementsAttr::get(
+      type, llvm::SmallVector<mlir::Attribute>(first, first + count));
+}
+
 Value charonia::frontend::rowOf(DenseElementsAttr table, AffineExpr step,
                                 Emitter &e) {
+  if (std::optional<int64_t> number = graph::constantOf(step))
+    return e.constant(rowAt(table, *number));
   Value all = e.constant(table);
   if (!all)
     return {};

@@ -369,9 +369,12 @@ static bool mayCancel(Value value, bool rows) {
 /// Whether what `longer` makes of a shorter value, which `group` computes, is
 /// better than that where it is stored. A sum of parts of one product is exact
 /// where these are stored as they were summed up, and infinite where they leave
-/// the shorter type. Sums of other values are worth no second store.
+/// the shorter type. Sums of other values are worth no second store. Integers
+/// are never rounded.
 bool FusionPlan::isBetterStored(const Group &group,
                                 GraphOpInterface longer) const {
+  if (!isa<FloatType>(getElementTypeOrSelf(longer->getOperand(0))))
+    return false;
   Operation *shorter = longer->getOperand(0).getDefiningOp();
   Value result = longer->getResult(0);
   if (roleOf(shorter) == OpRole::Contraction && mayCancel(result, false))

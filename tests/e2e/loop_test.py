@@ -332,6 +332,18 @@ def test_positions_of_states_that_follow_lie_inside(tmp_path):
         check(tmp_path, [made(["y", "c_end"])], [("h", 3), ("x", 5, 3)], ["y"], held, (0,))
 
 
+@pytest.mark.parametrize("steps, elements", [(300, 8), (1500, 1)])
+def test_last_states_that_follow_are_sizes(tmp_path, steps, elements):
+    """However long the table of all steps is."""
+    nodes = [row("a", 1, "i", "x"), node("Add", ["s", "x"], ["sum"]), node("Tanh", ["sum"], ["next"]),
+             node("Add", ["v", "one"], ["more"]), node("Mod", ["more", "five"], ["next_v"])]  # fmt: skip
+    made = loop(nodes, [STATE, (info("v", elements, kind=I64), info("next_v", elements, kind=I64), "seeds")], [])
+    outer = [made(["y", "last"]), node("Slice", ["last", "axis0", "axis1", "axis0"], ["length"]),
+             node("ConstantOfShape", ["length"], ["zeros"])]  # fmt: skip
+    held = NUMBERS | {"n": np.int64(steps), "five": np.int64(5), "seeds": np.arange(elements) % 4 + 3, "axis1": np.array([1])}
+    check(tmp_path, outer, [("h", 3), ("a", 3, steps)], ["y", "zeros"], held, (0,))
+
+
 def test_states_that_follow_from_the_number_until_data_ends_it(tmp_path):
     nodes = [row("a", 1, "i", "x"), node("Mul", ["f", "decay"], ["next_f"]), node("Mul", ["x", "f"], ["p"]),
              node("Add", ["s", "p"], ["next"]), node("ReduceMax", ["next"], ["top"], keepdims=0),
