@@ -159,14 +159,19 @@ private:
     return scope;
   }
 
+  /// All have met, or just the warps of each group.
+  void haveMet(bool ofGroup) {
+    for (Accesses *accesses : {&state.reads, &state.writes})
+      ofGroup ? accesses->meet() : accesses->clear();
+  }
+
   void meet(Scope scope, Operation *before) {
     if (scope == Scope::Nobody)
       return;
     bool ofGroup = scope == Scope::Warpgroup;
     OpBuilder b(before);
     simt::BarrierOp::create(b, before->getLoc(), /*all=*/false, ofGroup);
-    for (Accesses *accesses : {&state.reads, &state.writes})
-      ofGroup ? accesses->meet() : accesses->clear();
+    haveMet(ofGroup);
   }
 
   void read(Operation *op, Value memory) {
@@ -233,12 +238,10 @@ private:
         state.writes.open.insert(state.underWay.begin(), state.underWay.end());
         state.underWay.clear();
       } else if (auto barrier = dyn_cast<simt::BarrierOp>(op)) {
-        for (Accesses *accesses : {&state.reads, &state.writes})
-          barrier.getWarpgroup() ? accesses->meet() : accesses->clear();
+        haveMet(barrier.getWarpgroup());
       } else if (isa<simt::ExchangeOp>(op)) {
         // The threads of a cluster meet, so those of each instance do.
-        state.reads.clear();
-        state.writes.clear();
+        haveMet(/*ofGroup=*/false);
       } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
         visitLoop(loop);
       } else if (auto branch = dyn_cast<scf::IfOp>(op)) {

@@ -226,19 +226,17 @@ scf::ForOp charonia::gpu::loopOverTiles(Value tile, int64_t count,
   return loop;
 }
 
-std::optional<int64_t> charonia::gpu::persistTiles(func::FuncOp function,
-                                                   const GpuTarget &target,
-                                                   unsigned warps,
-                                                   unsigned stages) {
+void charonia::gpu::persistTiles(func::FuncOp function, const GpuTarget &target,
+                                 unsigned warps, unsigned stages) {
   constexpr int64_t fewestRounds = 3;
   std::optional<Tiles> tiles = findTiles(function);
   if (!tiles || tiles->trips > stages)
-    return std::nullopt;
+    return;
   Block &body = function.getBody().front();
   unsigned resident = 0;
   for (const Stream &stream : tiles->streams) {
     if (!stream.copy || !placeOfTile(stream, tiles->inner, body))
-      return std::nullopt;
+      return;
     resident += isResident(stream, tiles->inner, body, tiles->walked);
   }
   int64_t residents = residentsOf(function, *tiles, target, warps),
@@ -246,7 +244,7 @@ std::optional<int64_t> charonia::gpu::persistTiles(func::FuncOp function,
           instances = each * tiles->blocks;
   if (resident != 1 || tiles->streams.size() != 2 || residents < 2 ||
       each == 0 || llvm::divideCeil(tiles->count, each) < fewestRounds)
-    return std::nullopt;
+    return;
   if (tiles->block)
     stayInBlock(*tiles, each);
   loopOverTiles(tiles->walked, tiles->count, each);
@@ -255,5 +253,4 @@ std::optional<int64_t> charonia::gpu::persistTiles(func::FuncOp function,
                     AffineMapAttr::get(AffineMap::getConstantMap(
                         instances, function.getContext())));
   function->setAttr(tile::kResidentsAttr, b.getI64IntegerAttr(residents));
-  return instances;
 }

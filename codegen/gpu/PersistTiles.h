@@ -18,11 +18,9 @@ inline constexpr llvm::StringLiteral kTilesAttr = "simt.tiles";
 /// all terms of the other, twice on a multiprocessor, and there are several
 /// rounds of tiles: the chip gets just as many instances as it runs at once, as
 /// many for each block, each walks through its tiles, and the copies of the
-/// next tile are under way while this one is stored. Says how many instances
-/// these are; nothing where it is not done.
-std::optional<int64_t> persistTiles(mlir::func::FuncOp function,
-                                    const GpuTarget &target, unsigned warps,
-                                    unsigned stages);
+/// next tile are under way while this one is stored.
+void persistTiles(mlir::func::FuncOp function, const GpuTarget &target,
+                  unsigned warps, unsigned stages);
 
 /// Moves what a function's body does of each `tile`, its first number an
 /// instance's own, into a loop over every so manieth of `count`, one for each

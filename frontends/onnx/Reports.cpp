@@ -94,8 +94,7 @@ charonia::frontend::onnx::unknownOperator(const NodeProto &node,
               "optimization level extended or lower"
         : isOfQuantizer(node.op_type())
             ? "quantize without it: to operators of ONNX (quant_format QDQ), "
-              "or "
-              "without operators of this kind (op_types_to_quantize)"
+              "or without operators of this kind (op_types_to_quantize)"
             : "save the model without ONNX Runtime's optimizations, or at "
               "level basic"};
   if (newestVersion(domain))

@@ -201,7 +201,7 @@ static Value poolAlong(Value x, int64_t axis, int64_t count, bool max,
   if (count < 1 || count > maxWindows || length == e.number(0))
     return e.fail("an adaptive pooling of " + e.getSymbols().toString(length) +
                   " elements to " + llvm::Twine(count) +
-                  " is not supported: " + "it has to be to 1 to " +
+                  " is not supported: it has to be to 1 to " +
                   llvm::Twine(maxWindows) + ", and of any");
   Windows windows(x, axis, count, max, e);
   if (e.getSymbols().isAtLeast(e.number(0), graph::simplify(length % count)))
