@@ -28,6 +28,7 @@
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include <array>
 #include <mutex>
 
 using namespace mlir;
@@ -50,32 +51,39 @@ void charonia::gpu::loadGpuDialects(MLIRContext &context) {
 
 namespace {
 
-/// Stages of one kernel, numbered for dumps.
+/// Stages of one kernel, in their order: a kernel may be laid out twice, and a
+/// dump has the number of its stage, whoever wrote it.
+enum class Stage { Tile, Layouts, Simt, Thread, Llvm, Code };
+
+/// Writes what a kernel is behind each stage; files are described at
+/// GpuOptions::dumpPrefix.
 class Dumper {
 public:
   Dumper(StringRef prefix, StringRef kernel) : prefix(prefix), kernel(kernel) {}
-  void dump(Operation *op, StringRef stage) {
+  void dump(Operation *op, Stage stage) const {
     if (prefix.empty())
       return;
     std::string text;
     llvm::raw_string_ostream os(text);
     op->print(os);
-    dump(text, stage, "mlir");
+    dump(text, stage);
   }
-  void dump(StringRef text, StringRef stage, StringRef extension) {
+  void dump(StringRef text, Stage stage) const {
+    static constexpr std::array<StringLiteral, 6> names = {
+        "tile.mlir",   "layouts.mlir", "simt.mlir",
+        "thread.mlir", "llvm.ll",      "code.ptx"};
     if (prefix.empty())
       return;
+    auto number = unsigned(stage);
     std::error_code code;
-    llvm::raw_fd_ostream file((prefix + kernel + "." + Twine(number++) + "-" +
-                               stage + "." + extension)
-                                  .str(),
-                              code);
+    llvm::raw_fd_ostream file(
+        (prefix + kernel + "." + Twine(number) + "-" + names[number]).str(),
+        code);
     file << text;
   }
 
 private:
   StringRef prefix, kernel;
-  unsigned number = 0;
 };
 
 int64_t integerAttr(func::FuncOp kernel, StringRef name, int64_t otherwise) {
@@ -252,16 +260,16 @@ struct Arranged {
 
 FailureOr<Arranged> arrangeOnce(func::FuncOp kernel, OpBuilder &b,
                                 const GpuTarget &target,
-                                const GpuOptions &options, Dumper dumper,
+                                const GpuOptions &options, const Dumper &dumper,
                                 bool stays) {
   unsigned warps = integerAttr(kernel, tile::kWarpsAttr, 4);
   auto function = cast<func::FuncOp>(b.clone(*kernel));
   function.setName(entryName(kernel.getName()));
-  dumper.dump(function, "tile");
+  dumper.dump(function, Stage::Tile);
   FailureOr<int64_t> instances = layOut(function, warps, target, stays);
   if (failed(instances))
     return failure();
-  dumper.dump(function, "layouts");
+  dumper.dump(function, Stage::Layouts);
   persistTiles(function, target, warps, stagesOf(function));
   int64_t bytes =
       arrange(function, pipelineOf(function, target, options, warps));
@@ -304,7 +312,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
                                    const GpuOptions &options, StringRef ptxas) {
   MLIRContext *context = kernel.getContext();
   std::string entry = entryName(kernel.getName());
-  Dumper dumper(options.dumpPrefix, entry);
+  const Dumper dumper(options.dumpPrefix, entry);
   unsigned warps = integerAttr(kernel, tile::kWarpsAttr, 4);
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   OpBuilder b(context);
@@ -332,7 +340,7 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
                << "; use smaller tiles",
            failure();
   insertBarriers(function);
-  dumper.dump(function, "simt");
+  dumper.dump(function, Stage::Simt);
 
   LoweringOptions lowering = loweringOf(
       function, target, warps, result.sharedBytes, arranged->instances);
@@ -347,14 +355,14 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
   function.erase();
   // Addresses and coordinates that a loop does not change.
   thread->walk([](LoopLikeOpInterface loop) { moveLoopInvariantCode(loop); });
-  dumper.dump(*module, "thread");
+  dumper.dump(*module, Stage::Thread);
 
   FailureOr<PtxCode> code =
       translateToPtx(*module, target.chip, lowering.indexBits);
   if (failed(code))
     return failure();
-  dumper.dump(code->llvm, "llvm", "ll");
-  dumper.dump(code->ptx, "code", "ptx");
+  dumper.dump(code->llvm, Stage::Llvm);
+  dumper.dump(code->ptx, Stage::Code);
   result.ptx = std::move(code->ptx);
   if (!ptxas.empty())
     if (llvm::Error error = assemble(result, target.chip, ptxas))

@@ -1,6 +1,6 @@
 // Operands of dots of warpgroups come by the copy engine: one thread of an additional warp asks
 // for the boxes of each, the others wait for mbarriers and never for each other.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
 // RUN: FileCheck %s --check-prefix=RING < %t/ring.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=WHOLE < %t/whole.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=COLUMNS < %t/columns.2-simt.mlir

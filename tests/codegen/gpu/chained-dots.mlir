@@ -1,6 +1,6 @@
 // Two products of which the first one's result, cut to keys that exist, is the left operand
 // of the second: it stays in registers, and whole blocks of keys are not looked at.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
 // RUN: FileCheck %s --check-prefix=SIMT < %t/chain.2-simt.mlir
 
 // What is outside of the loop is fenced outside of it.

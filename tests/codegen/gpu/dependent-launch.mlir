@@ -1,6 +1,6 @@
 // A kernel for a chip with dependent launch issues what it reads of weights, waits before
 // anything else, and lets the next one begin at its end, where it has few instances.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90 --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90 --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
 // RUN: FileCheck %s < %t/gemm.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=GATHER < %t/gather.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=PARTS < %t/parts.2-simt.mlir

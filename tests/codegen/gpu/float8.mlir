@@ -1,6 +1,6 @@
 // Floats of 8 bits: two are converted in one instruction where the chip has one, and multiplied as
 // they are by wgmma. Elsewhere that is arithmetic, and products of f16.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefixes=CHECK,HOPPER
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefixes=CHECK,HOPPER
 // RUN: FileCheck %s --check-prefix=SIMT < %t/gemm.2-simt.mlir
 // RUN: charonia-ptx %s --arch sm_80 --assemble=0 --ptx | FileCheck %s --check-prefixes=CHECK,AMPERE
 

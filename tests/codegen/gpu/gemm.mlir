@@ -1,6 +1,6 @@
 // A matrix product: operands by asynchronous copies in a ring of slots, fragments by
 // ldmatrix ahead of mma.sync, one barrier an iteration, 16-byte stores.
-// RUN: mkdir -p %t && charonia-ptx %s --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
 // RUN: FileCheck %s --check-prefix=SIMT < %t/gemm.2-simt.mlir
 
 // SIMT: %[[A:.*]] = simt.alloc {managed, offset = 0 : i64, slots = 3 : i64}

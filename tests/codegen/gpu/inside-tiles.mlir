@@ -1,7 +1,7 @@
 // Rows of 20001 numbers in tiles of 4096, which begin at a multiple of 16 bytes: five, of which the
 // first begins in front of the row and the last ends behind it. The three between look at no element's
 // place; the first is taken last, and where the row is written both ends have loops of their own.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0 --ptx > %t/out
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0 --ptx > %t/out
 // RUN: FileCheck %s < %t/rows.1-layouts.mlir
 
 // CHECK:     simt.wait_async 3

@@ -1,7 +1,7 @@
 // Rows of 20001 numbers, read by two loops: tiles begin in front of the row at a multiple
 // of 16 bytes, copies bring them to shared memory once, and their ends are taken element
 // by element.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
 // RUN: FileCheck %s --check-prefix=SIMT < %t/rows.2-simt.mlir
 
 // 20001 = 2 * 8192 + 3617; with up to seven elements in front there are still three tiles.

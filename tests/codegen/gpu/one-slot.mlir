@@ -1,6 +1,6 @@
 // What has no room for two iterations of a loop: the largest operand is copied where it is
 // used, in one slot, the other one ahead.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_86 --dump-dir %t --assemble=0
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_86 --dump-dir %t --assemble=0
 // RUN: FileCheck %s < %t/shared.2-simt.mlir
 
 // CHECK: simt.alloc {managed, offset = 0 : i64, slots = 2 : i64} : <128x128xf16

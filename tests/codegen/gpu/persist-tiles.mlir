@@ -2,7 +2,7 @@
 // each of 132 multiprocessors, three rounds. They copy that operand once, and what the next tile reads
 // behind the last product of one; rows that do not end with a tile, or an operand that moves with every
 // tile, change nothing of what the kernel was.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0
 // RUN: FileCheck %s --check-prefix=FEW < %t/few.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=MOVES < %t/moves.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=BLOCKS < %t/blocks.2-simt.mlir

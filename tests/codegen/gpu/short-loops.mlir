@@ -1,7 +1,7 @@
 // A loop of no more iterations than its ring has slots: all copies are issued in front of
 // it, one group for each iteration, and none inside; an empty group an iteration keeps the
 // distance of what is waited for.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0
 // RUN: FileCheck %s --check-prefix=GROUP < %t/group.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=WARPS < %t/warps.2-simt.mlir
 

@@ -1,6 +1,6 @@
 // Images of three channels get a fourth: the runs of the rows are three elements that begin anywhere, so
 // that a thread reads one by one what it stores at once, and nothing goes through shared memory.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0
 // RUN: FileCheck %s < %t/pad.2-simt.mlir
 
 // CHECK-NOT: simt.alloc

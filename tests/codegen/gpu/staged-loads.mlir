@@ -1,7 +1,7 @@
 // Weights of 4 bits: bytes and scales are copied as they lie, each once, ahead of the
 // dots; what they become is computed from there under the dots of the step before. A
 // branch around the ends of K belongs to what is computed.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0
 // RUN: FileCheck %s < %t/packed.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=THREAD < %t/packed.3-thread.mlir
 

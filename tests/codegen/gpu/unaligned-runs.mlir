@@ -2,7 +2,7 @@
 // beside its own from two aligned vectors and shifts them, where both lie inside; no tile goes
 // through shared memory but the row that two loops read. The second input of the first loop is
 // asked for a tile before it is needed.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
 // RUN: FileCheck %s --check-prefix=SIMT < %t/rows.2-simt.mlir
 
 // SIMT:     simt.alloc {managed, {{.*}}slots = 3 : i64}

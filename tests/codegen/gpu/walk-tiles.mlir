@@ -1,7 +1,7 @@
 // More large tiles than multiprocessors: an instance of each stays, the warps that copy go on with the
 // next tile's slots while one ends, and what ends a tile goes through memory of its own, half of it at a
 // time, so that no slot is lost. There a warpgroup waits for nobody but itself.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --dump-dir %t --assemble=0
 // RUN: FileCheck %s --check-prefix=WALK < %t/walk.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=FEW < %t/few.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=SMALL < %t/small.2-simt.mlir

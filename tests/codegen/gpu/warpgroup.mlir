@@ -1,6 +1,6 @@
 // A matrix product on a chip with wgmma: operands by asynchronous copies in a ring of
 // swizzled slots, one dot of all terms a step, the one before it still under way.
-// RUN: mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
+// RUN: rm -rf %t && mkdir -p %t && charonia-ptx %s --arch sm_90a --boxes=0 --dump-dir %t --assemble=0 --ptx | FileCheck %s --check-prefix=PTX
 // RUN: FileCheck %s --check-prefix=SIMT < %t/gemm.2-simt.mlir
 
 // SIMT: simt.alloc {managed, offset = 0 : i64, slots = 4 : i64} : <128x64xf16, {{.*}}[0, 32], [1, 8], [2, 16], [4, 32], [8, 0]
