@@ -733,7 +733,7 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
     readPeriods(shape, value, map);
     readInterleaved(shape, value, map);
   }
-  if (shape.role == OpRole::Pointwise)
+  if (llvm::is_contained({OpRole::Pointwise, OpRole::Reduction}, shape.role))
     shape.run = runOf(kernel, root);
   if (target.kind == EmitTarget::Kind::Gpu && shape.role == OpRole::Pointwise)
     shape.repeatedIndices = repeatedIndices(root);

@@ -534,7 +534,10 @@ int64_t Chooser::tileOfPeriods(ArrayRef<unsigned> inner, int64_t tile,
 
 int64_t Chooser::mostInTile() {
   int64_t most = cpu ? 8 * t.vectorElements : 1024;
-  if (k.role != OpRole::Pointwise)
+  // Columns of rows that are summed side by side are read in runs of a tile:
+  // twice as long ones where every tile but the last is whole.
+  bool sumsColumns = cpu && k.role == OpRole::Reduction && isStatic(all);
+  if (k.role != OpRole::Pointwise && !sumsColumns)
     most = cpu ? 4 * t.vectorElements : 256;
   // A register has a row of a window, which is combined with other rows before
   // its elements are with each other.
@@ -575,8 +578,14 @@ void Chooser::elementwise() {
   auto areShort = [&](ArrayRef<unsigned> dims) {
     return (cpu ? mostOf(dims) : product(k, dims)) < least;
   };
-  while (!outer.empty() &&
-         (linear || areShort(inner) || outer.back() + k.run >= k.root.size())) {
+  // What a reduction sums for neighbouring results may lie apart: a register
+  // that begins in one row and ends in another would be gathered.
+  auto isInOrder = [&] {
+    return linear && (!cpu || k.role != OpRole::Reduction ||
+                      (isStatic(inner) && product(k, inner) % least == 0));
+  };
+  while (!outer.empty() && (isInOrder() || areShort(inner) ||
+                            outer.back() + k.run >= k.root.size())) {
     inner.insert(inner.begin(), outer.back());
     outer.pop_back();
   }

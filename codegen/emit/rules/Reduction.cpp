@@ -203,9 +203,25 @@ FailureOr<Value> argReduce(graph::ArgReduceOp op, TileEmitter &e,
   return ArgReduceEmitter(op, e).run(demand);
 }
 
+/// What lies behind the last dimension that is reduced stays as it is.
+unsigned behindLast(Value input, ArrayRef<int64_t> axes) {
+  unsigned rank = graph::getShape(input).size();
+  return axes.empty() ? rank : rank - 1 - *llvm::max_element(axes);
+}
+
+unsigned passedByReduce(graph::ReduceOp op, unsigned) {
+  return behindLast(op.getInput(), op.getAxes());
+}
+
+unsigned passedByArgReduce(graph::ArgReduceOp op, unsigned) {
+  return behindLast(op.getInput(), op.getAxis());
+}
+
 } // namespace
 
 void emit::registerReductionRules(MLIRContext *c) {
-  graph::ReduceOp::attachInterface<Rule<graph::ReduceOp, reduce>>(*c);
-  graph::ArgReduceOp::attachInterface<Rule<graph::ArgReduceOp, argReduce>>(*c);
+  graph::ReduceOp::attachInterface<
+      PassingRule<graph::ReduceOp, reduce, passedByReduce>>(*c);
+  graph::ArgReduceOp::attachInterface<
+      PassingRule<graph::ArgReduceOp, argReduce, passedByArgReduce>>(*c);
 }
