@@ -5,10 +5,12 @@
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/LICM.h"
@@ -91,6 +93,39 @@ void charonia::cpu::optimize(Module &module, TargetMachine &machine) {
   runFunctionPasses(module, machine, std::move(passes));
 }
 
+namespace {
+/// Lets all passes run but loop strength reduction. Beside each access of a
+/// loop it weighs the ways to form the address of every other one: it takes
+/// seconds for the hundreds of accesses of a tile that is written out, whose
+/// addresses are constants beside few bases anyway, and its choice holds so
+/// many bases that accumulators are spilled.
+class NoStrengthReduction : public OptPassGate {
+public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(StringRef pass, StringRef) const override {
+    return pass != name;
+  }
+
+private:
+  const std::string name = [] {
+    std::unique_ptr<Pass> pass(createLoopStrengthReducePass());
+    return pass->getPassName().str();
+  }();
+};
+} // namespace
+
+/// Accesses to memory of the block that has most of them.
+static unsigned mostAccesses(const Module &module) {
+  unsigned most = 0;
+  for (const Function &function : module)
+    for (const BasicBlock &block : function)
+      most = std::max<unsigned>(
+          most, llvm::count_if(block, [](const Instruction &instruction) {
+            return instruction.mayReadOrWriteMemory();
+          }));
+  return most;
+}
+
 SmallVector<char, 0> charonia::cpu::emit(Module &module, TargetMachine &machine,
                                          CodeGenFileType type) {
   SmallVector<char, 0> bytes;
@@ -116,6 +151,10 @@ SmallVector<char, 0> charonia::cpu::emit(Module &module, TargetMachine &machine,
   passes.add(createFreeMachineFunctionPass());
   assert(!unsupported && "the X86 target emits objects and assembly");
   (void)unsupported;
+  static NoStrengthReduction gate;
+  constexpr unsigned manyAccesses = 64;
+  if (mostAccesses(module) > manyAccesses)
+    module.getContext().setOptPassGate(gate);
   passes.run(module);
   return bytes;
 }
