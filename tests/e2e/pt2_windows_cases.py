@@ -355,7 +355,8 @@ class MaxPlaces(Case):
     def forward(self, x, y):
         return (
             *F.max_pool1d(x, 3, 2, 1, return_indices=True), *F.adaptive_max_pool2d(y, (3, 4), return_indices=True),
-            *F.adaptive_max_pool1d(x, 1, return_indices=True),
+            *F.adaptive_max_pool1d(x, 1, return_indices=True), *F.adaptive_max_pool3d(y[:, None], (1, 3, 4), return_indices=True),
+            F.adaptive_max_pool3d(y[:, None], (2, 4, 3)),
         )  # fmt: skip
 
 

@@ -294,6 +294,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::poolingRows() {
       {"aten._adaptive_avg_pool3d.default", adaptiveAverage<3>},
       {"aten.adaptive_max_pool1d.default", adaptiveMax<1>},
       {"aten.adaptive_max_pool2d.default", adaptiveMax<2>},
+      {"aten.adaptive_max_pool3d.default", adaptiveMax<3>},
   };
   return rows;
 }
