@@ -171,6 +171,30 @@ def dead_loop(dead: int, outer: int, inner: int, ordered: bool = True, needed: i
     return g.model([info("x", [4])], [info("y", [4])])
 
 
+def open_state(steps: int, kind: str, sized: bool = False):
+    """A loop with a number of an open size that each step computes anew; `sized`: what is left is a size."""
+    node = helper.make_node
+    parts = {
+        "squares": [node("Mul", ["s", "s"], ["p"]), node("Mod", ["p", "m"], ["after"])],
+        "quotients": [node("Div", ["s", "three"], ["p"]), node("Add", ["p", "one"], ["after"])],
+    }[kind]
+    parts += [node("Mul", ["t", "factor"], ["moved"]), node("Identity", ["c"], ["goes"])]
+    numbers = [numpy_helper.from_array(np.array(v), k) for k, v in (("m", 101), ("three", 3), ("one", 1))]
+    body = helper.make_graph(
+        parts, "step",
+        [info("i", [], INT64), info("c", [], BOOL), info("s", [], INT64), info("t", None)],
+        [info("goes", [], BOOL), info("after", [], INT64), info("moved", None)],
+        [*numbers, numpy_helper.from_array(np.array(0.9, np.float32), "factor")],
+    )  # fmt: skip
+    g = Graph()
+    first = g.op("Squeeze", g.op("Shape", "x", start=0, end=1))
+    count, last = g.op("Loop", g.constant(steps), "", first, "x", outputs=2, body=body)
+    outputs = [info(count, [], INT64), info(last, ["n", 8])]
+    if sized:
+        outputs.append(info(g.op("ConstantOfShape", g.op("Reshape", count, g.constant([-1]))), ["m"]))
+    return g.model([info("x", ["n", 8])], outputs)
+
+
 def chain(kind: str, count: int, dims=(16, 16)):
     g = Graph()
     x = "x"
@@ -477,6 +501,8 @@ def gated_attention(depth: int, tokens: int = 196, width: int = 64, heads: int =
 
 BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "lstm-512-steps": lambda: lstm(512),
+    "open-squares-5000": lambda: open_state(5000, "squares"),
+    "open-quotients-512": lambda: open_state(512, "quotients"),
     "lstm-512-lengths": lambda: lstm(512, lengths=True),
     "lstm-512-both-ways": lambda: lstm(512, 16, 3, directions=2, lengths=True),
     "lstm-1024-both-ways": lambda: lstm(1024, 16, 3, directions=2, lengths=True),

@@ -18,6 +18,10 @@ AffineExpr SizeAlgebra::define(AffineExpr a, AffineExpr b, StepOp op) {
       {{StepOp::Size, a, 0}, {StepOp::Size, b, 0}, {op, {}, 0}});
 }
 
+AffineExpr SizeAlgebra::named(AffineExpr size) {
+  return define(size, numberLike(size, 0), StepOp::Sub);
+}
+
 AffineExpr SizeAlgebra::quotient(AffineExpr a, AffineExpr b) {
   AffineExpr zero = numberLike(a, 0);
   if (auto by = graph::constantOf(b); by && *by > 0) {

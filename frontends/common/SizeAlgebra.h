@@ -12,6 +12,8 @@ class SizeAlgebra : public graph::IntegerAlgebra {
 public:
   explicit SizeAlgebra(Symbols &symbols) : symbols(symbols) {}
 
+  /// A symbol that is `size`.
+  mlir::AffineExpr named(mlir::AffineExpr size);
   mlir::AffineExpr larger(mlir::AffineExpr a, mlir::AffineExpr b) override;
   mlir::AffineExpr smaller(mlir::AffineExpr a, mlir::AffineExpr b) override;
   mlir::AffineExpr magnitude(mlir::AffineExpr a) override;

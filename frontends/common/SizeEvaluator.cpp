@@ -200,6 +200,8 @@ bool SizeEvaluator::fits(AffineExpr size, mlir::Type type) const {
   auto integer = llvm::dyn_cast<mlir::IntegerType>(type);
   if (!integer || integer.getWidth() == 1)
     return true;
+  if (graph::hasHugeFactor(size))
+    return false;
   bool isWide = integer.getWidth() >= 32;
   if (isWide && !integer.isUnsigned())
     return true;
@@ -217,6 +219,9 @@ SizeElement SizeEvaluator::integers(Operation *op,
       llvm::cast<graph::GraphOpInterface>(op).evaluateInteger(algebra, sizes);
   if (size)
     size = graph::simplify(size);
+  // What is too long to go on with becomes a symbol.
+  if (size && effort.isTooMuch(size) && !llvm::is_contained(sizes, size))
+    size = SizeAlgebra(symbols).named(size);
   // What does not fit wraps, and is no size of ours.
   mlir::Type type = mlir::getElementTypeOrSelf(op->getResult(0).getType());
   return size && fits(size, type) ? SizeElement::ofSize(size) : SizeElement();

@@ -91,6 +91,7 @@ private:
   SizeElement rounded(SizeElement x, mlir::Type type);
 
   Symbols &symbols;
+  graph::ExprEffort effort;
   std::function<graph::SymbolicTensor(mlir::Value)> known;
   std::function<mlir::DenseElementsAttr(mlir::Value)> constantOf;
   llvm::DenseMap<mlir::Value, SizeElements> memo;

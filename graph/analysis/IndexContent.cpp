@@ -17,6 +17,7 @@ struct Contents {
   ArrayRef<AffineExpr> extents;
   int budget = 512;
   std::optional<Facts> facts = std::nullopt;
+  ExprEffort effort = {};
 
   /// The content as it is read by what tells a number that wrapped from one
   /// that did not: null where it may.
@@ -55,10 +56,10 @@ struct Contents {
                                      ? content
                                      : told(from, content);
                         });
-    return content
+    return content && !effort.isTooMuch(content)
                ? simplify(AffineMap::get(extents.size(), 64, content), extents)
                      .getResult(0)
-               : content;
+               : AffineExpr();
   }
 };
 

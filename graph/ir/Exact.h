@@ -26,6 +26,14 @@ inline Interval limitsOf(mlir::IntegerType type) {
   int64_t count = int64_t(1) << digits;
   return {isUnsigned ? 0 : -count, count - 1};
 }
+/// Whether integers that follow from sizes, of which nothing says that they
+/// wrap, leave 64 bits at sizes that are met: those of over 2^40 times a size.
+inline bool hasHugeFactor(mlir::AffineExpr expr) {
+  constexpr int64_t most = int64_t(1) << 40;
+  return llvm::any_of(Sum(expr).terms, [](const Sum::Term &term) {
+    return term.coefficient > most || term.coefficient < -most;
+  });
+}
 /// Whether they are all of a range.
 inline bool holds(mlir::IntegerType type, Interval range) {
   Interval limits = limitsOf(type);

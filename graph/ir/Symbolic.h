@@ -53,24 +53,49 @@ public:
                                       mlir::AffineExpr by) = 0;
 };
 
+/// Tells expressions that take too long to be worth simplifying, as steps of
+/// loops make them: what a step divides is part of what the next one does. The
+/// effort is that of each product and division, the one of a division being as
+/// many as are nested in it: sums of many sizes take little, 32 quotients of
+/// quotients too much.
+class ExprEffort {
+public:
+  bool isTooMuch(mlir::AffineExpr expr) { return of(expr).effort > most; }
+
+private:
+  static constexpr int64_t most = 512;
+  struct Known {
+    int64_t effort = 0, nested = 0;
+  };
+  Known of(mlir::AffineExpr expr);
+  llvm::DenseMap<mlir::AffineExpr, Known> memo;
+};
+
 /// Evaluates integer tensors symbolically, through GraphOpInterface's
 /// evaluateSymbolic, on demand and with a memo. Invalid after the IR it looked
 /// at has changed. Tensors of more than `maxElements` elements are not looked
-/// at.
+/// at. What an operator computes is not known where it takes too much effort.
 class SymbolicEvaluator {
 public:
   explicit SymbolicEvaluator(int64_t maxElements = 1024)
       : maxElements(maxElements) {}
   SymbolicTensor evaluate(mlir::Value value);
-  /// That `value`, which was not looked at, is what `copy` is.
+  /// That `value`, whose operator tells nothing, is what `copy` is, which is
+  /// not looked at before somebody asks.
   void learnEqual(mlir::Value value, mlir::Value copy) {
-    SymbolicTensor known = evaluate(copy);
-    memo[value] = std::move(known);
+    memo.erase(value);
+    copies[value] = copy;
   }
 
 private:
+  bool qualifies(mlir::Value value) const;
+  /// What its operands, which are known, make of it.
+  SymbolicTensor compute(mlir::Value value);
+
   int64_t maxElements;
+  ExprEffort effort;
   llvm::DenseMap<mlir::Value, SymbolicTensor> memo;
+  llvm::DenseMap<mlir::Value, mlir::Value> copies;
 };
 
 } // namespace charonia::graph

@@ -61,6 +61,43 @@ def test_compiles_and_is_right(tmp_path, name):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("sized", [False, True])
+@pytest.mark.parametrize("kind", ["squares", "quotients"])
+@pytest.mark.parametrize("steps", [16, 65, 300, 513, 5000])
+def test_states_of_open_sizes_stay_short(tmp_path, steps, kind, sized):
+    """Each step's number is an expression around the one before: they took minutes, whoever asked for
+    them. The limit is far above what is needed now."""
+    import onnxruntime
+
+    model, engine = tmp_path / "model.onnx", tmp_path / "model.engine"
+    model.write_bytes(bombs.open_state(steps, kind, sized).SerializeToString())
+    if sized and (steps, kind) == (5000, "squares"):
+        with pytest.raises(harness.CharoniaError, match="shapes that depend on data are not supported"):
+            harness.compile_model(model, engine, extra=["--no-cache", "--time-limit", "20"])
+        return
+    harness.compile_model(model, engine, extra=["--no-cache", "--time-limit", "20"])
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    outputs = [o.name for o in session.get_outputs()]
+    for n in (1, 3, 40):
+        inputs = {"x": np.full((n, 8), 0.5, np.float32)}
+        got = harness.run_engine(engine, inputs, outputs, tmp_path / f"run{n}")
+        for name, a, b in zip(outputs, got, session.run(outputs, inputs)):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+def test_products_that_leave_64_bits_are_no_sizes(tmp_path):
+    """9 divides the factor, but not what is left of the product in 64 bits."""
+    g = bombs.Graph()
+    product = g.op("Mul", g.op("Shape", "x", start=0, end=1), g.constant([9 * 2**59]))
+    y = g.op("ConstantOfShape", g.op("Mod", product, g.constant([9])))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(g.model([bombs.info("x", ["n", 4])], [bombs.info(y, ["m"])]).SerializeToString())
+    with pytest.raises(harness.CharoniaError) as caught:
+        harness.compile_model(path, tmp_path / "model.engine")
+    said = caught.value.result.stderr
+    assert re.search(r"follows from sizes, but Mul 'n1' .*sizes that are open", said), said
+
+
 def test_a_long_vector_of_sizes_is_no_code(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(bombs.doubling_shape(10).SerializeToString())

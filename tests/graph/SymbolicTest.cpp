@@ -72,6 +72,49 @@ TEST_F(Symbolic, ExpandIdiom) {
             (List{"s0", "s1", "12"}));
 }
 
+/// Steps that each compute a size anew: %s0, %s1, ...
+static std::string stepsOf(int count, StringRef format) {
+  std::string body = R"(
+    %shape = graph.shape_of %x : (tensor<?x?x12xf32, affine_map<()[s0, s1] -> (s0, s1, 12)>>) -> tensor<3xi64>
+    %c = graph.constant dense<[3, 5, 7]> : tensor<3xi64>
+    %s0 = graph.add %shape, %c : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>)";
+  for (int i = 0; i < count; ++i) {
+    std::string step = format.str();
+    for (auto [name, number] : {std::pair("@", i), std::pair("#", i + 1)})
+      for (size_t at; (at = step.find(name)) != std::string::npos;)
+        step.replace(at, 1, std::to_string(number));
+    body += step;
+  }
+  return body;
+}
+
+TEST_F(Symbolic, EffortIsBounded) {
+  StringRef squares = R"(
+    %t@ = graph.mul %s@, %s@ : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+    %s# = graph.mod %t@, %c : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>)",
+            quotients = R"(
+    %t@ = graph.div %s@, %c : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+    %s# = graph.add %t@, %c : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>)",
+            sums = R"(
+    %s# = graph.add %s@, %shape : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>)";
+  EXPECT_NE(evaluate(stepsOf(3, squares))[0], "?");
+  EXPECT_EQ(evaluate(stepsOf(1000, squares))[0], "?");
+  EXPECT_NE(evaluate(stepsOf(20, quotients))[0], "?");
+  EXPECT_EQ(evaluate(stepsOf(1000, quotients))[0], "?");
+  EXPECT_EQ(evaluate(stepsOf(1000, sums))[0], "s0 * 1001 + 3");
+}
+
+TEST_F(Symbolic, ProductsThatLeave64Bits) {
+  // 2^62 is 4 times 2^60; a remainder would hide that the product wraps.
+  EXPECT_EQ(evaluate(R"(
+    %shape = graph.shape_of %x : (tensor<?x?x12xf32, affine_map<()[s0, s1] -> (s0, s1, 12)>>) -> tensor<3xi64>
+    %c = graph.constant dense<[4611686018427387904, 1048576, 4]> : tensor<3xi64>
+    %p = graph.mul %shape, %c : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+    %d = graph.constant dense<4> : tensor<i64>
+    %m = graph.mod %p, %d : (tensor<3xi64>, tensor<i64>) -> tensor<3xi64>)"),
+            (List{"?", "0", "0"}));
+}
+
 TEST_F(Symbolic, WhatCannotBeTold) {
   EXPECT_EQ(evaluate(R"(
     %shape = graph.shape_of %x : (tensor<?x?x12xf32, affine_map<()[s0, s1] -> (s0, s1, 12)>>) -> tensor<3xi64>
