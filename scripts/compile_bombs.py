@@ -365,6 +365,14 @@ def conv_transpose(kernel, strides, dilations, size, groups: int = 1):
     return g.model([info("x", [1, 4, *size])], [info(x, [1, 4, *spatial])])
 
 
+def depthwise(channels: int, kernel, strides, size):
+    """A window is written out beside every element of a tile, with addresses of their own."""
+    g = Graph()
+    x = g.op("Conv", "x", g.weight(channels, 1, *kernel), strides=strides, group=channels, pads=[1] * 2 * len(kernel))
+    spatial = [f"d{i}" for i in range(len(kernel))]
+    return g.model([info("x", ["n", channels, *size])], [info(x, ["n", channels, *spatial])])
+
+
 def shifted_views(count: int):
     """Paddings and transpositions in turn; all paddings share the constant that they fill with."""
     g = Graph()
@@ -537,6 +545,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "conv-transpose-stride": lambda: conv_transpose([3], [1000000], [1], [3]),
     "conv-transpose-runs": lambda: conv_transpose([32, 32], [32, 32], [31, 31], [3, 3]),
     "conv-transpose-groups": lambda: conv_transpose([9, 9], [16, 9], [7, 4], [4, 3], groups=2),
+    "depthwise-3d": lambda: depthwise(96, [3, 3, 3], [1, 2, 2], [8, 56, 56]),
     "shifted-views-60000": lambda: shifted_views(60000),
     "tangle-200": lambda: tangle(200),
     "reshuffles-25": lambda: reshuffles(25),

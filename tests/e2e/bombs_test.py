@@ -41,6 +41,7 @@ CASES = {
     # One convolution for each run of residues, or one for all.
     "conv_transpose_stride": lambda: bombs.conv_transpose([3], [100000], [1], [3]),
     "conv_transpose_runs": lambda: bombs.conv_transpose([32, 32], [32, 32], [31, 31], [3, 3]),
+    "depthwise_3d": lambda: bombs.depthwise(32, [3, 3, 3], [1, 2, 2], [5, 28, 28]),
     "conv_transpose_groups": lambda: bombs.conv_transpose([9, 9], [16, 9], [7, 4], [4, 3], groups=2),
 }
 
