@@ -73,6 +73,14 @@ static const Definition definitions[] = {
      "segment_embedding:T? gamma:T beta:T mask:I? position_ids:I?",
      "output:T mask_index:I? embedding_sum:T?",
      "epsilon:f=1e-12 mask_index_type:i=1"},
+    {MICROSOFT, "QEmbedLayerNormalization",
+     "input_ids:I segment_ids:I? word_embedding_quant:Q "
+     "position_embedding_quant:Q segment_embedding:Q? gamma_quant:Q "
+     "beta_quant:Q mask:I? word_embedding_scale:F position_embedding_scale:F "
+     "segment_embedding_scale:F? gamma_scale:F beta_scale:F "
+     "word_embedding_zero_point:Q position_embedding_zero_point:Q "
+     "segment_embedding_zero_point:Q? gamma_zero_point:Q beta_zero_point:Q",
+     "layernorm_out:F mask_index_out:I?", "epsilon:f=1e-12"},
     {MICROSOFT, "Gelu", "X:T", "Y:T", ""},
     {MICROSOFT, "BiasGelu", "A:T B:T", "C:T", ""},
     {MICROSOFT, "FastGelu", "X:T bias:T?", "Y:T", ""},
@@ -120,6 +128,12 @@ static const Definition definitions[] = {
      "gather_axis:i=0 quantize_axis:i=1 block_size:i=128 bits:i=4"},
     {MICROSOFT, "DynamicQuantizeMatMul",
      "A:F B:Q b_scale:F b_zero_point:Q? bias:F?", "Y:F", ""},
+    {MICROSOFT, "DynamicQuantizeLSTM",
+     "X:F W:Q R:Q B:F? sequence_lens:I? initial_h:F? initial_c:F? P:F? "
+     "W_scale:F W_zero_point:Q R_scale:F R_zero_point:Q",
+     "Y:F? Y_h:F? Y_c:F?",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f "
+     "direction:s=forward hidden_size:i input_forget:i=0"},
     {MICROSOFT, "MatMulIntegerToFloat",
      "A:Q B:R a_scale:T b_scale:T a_zero_point:Q? b_zero_point:R? bias:T?",
      "Y:T", ""},
@@ -203,6 +217,7 @@ static void addAttribute(OpSchema &schema, StringRef word) {
                 : type == "is" ? AttributeProto::INTS
                 : type == "f"  ? AttributeProto::FLOAT
                 : type == "fs" ? AttributeProto::FLOATS
+                : type == "ss" ? AttributeProto::STRINGS
                                : AttributeProto::STRING;
     schema.Attr(name.str(), "", kind, required);
   } else if (type == "i") {

@@ -87,6 +87,15 @@ def normalizations():
     yield "skip-rms", "SkipSimplifiedLayerNormalization", [x, skip, gamma, bias], {"epsilon": 1e-6}, {"outputs": 4, "wanted": [0, 3]}
     yield "embed", "EmbedLayerNormalization", [ids, segments, *tables, gamma, beta, mask], {"mask_index_type": 1}, {"outputs": 3}
     yield "embed-positions", "EmbedLayerNormalization", [ids, None, *tables[:2], None, gamma, beta, None, ids % 9], {}, {"outputs": 2, "wanted": [0]}
+    tables[2:] = [*tables[2:], gamma, beta]
+    quantized = [r.integers(U8, *t.shape) for t in tables]
+    scales = [F32(0.01 + 0.003 * k) for k in range(5)]
+    yield "embed-bytes", "QEmbedLayerNormalization", [ids, segments, *quantized, mask, *scales, *(U8(100 + k) for k in range(5))], {}, {
+        "outputs": 2, "fixed": [*range(2, 7), *range(8, 18)]}  # fmt: skip
+    signed = [q.astype(I8) for q in quantized[:2]], [q.astype(I8) for q in quantized[3:]]
+    without = lambda parts: [*parts[:2], None, *parts[3:]]  # noqa: E731
+    yield "embed-bytes-signed", "QEmbedLayerNormalization", [ids, None, *signed[0], None, *signed[1], None, *without(scales), *without([I8(k) for k in range(5)])], {
+        "epsilon": 1e-5}, {"outputs": 2, "wanted": [0]}  # fmt: skip
     yield "layer-old", "LayerNormalization", [x, gamma, beta], {"epsilon": 1e-5}, {"domain": "", "opset": 14}
     yield "layer-rms", "SimplifiedLayerNormalization", [x, gamma], {"epsilon": 1e-5}, {"domain": "", "opset": 14}
 
@@ -277,6 +286,35 @@ def test_beside_onnx_runtime(tmp_path, name):
     op, inputs, attributes, options = CASES[name]
     wanted = options.pop("wanted", None) if options else None
     compare(tmp_path, make(op, inputs, attributes, **options), inputs, wanted)
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["whole", "columns"])
+@pytest.mark.parametrize("direction, operands", [("forward", False), ("reverse", True), ("bidirectional", True)])
+def test_lstm_of_bytes(tmp_path, direction, operands, columns):
+    """The LSTM of the dequantized weights; ONNX Runtime also makes bytes of inputs and states."""
+    r, steps, batch, width, hidden = Random(), 7, 3, 11, 13
+    ways, lengths = 1 + (direction == "bidirectional"), np.array([7, 2, 5], I32)
+    x, bias = r.floats(steps, batch, width), r.floats(ways, 8 * hidden)
+    dtype = U8 if operands else I8
+    points = [np.zeros((ways, 4 * hidden) if columns else ways, dtype) + dtype(0 if columns else 120 if operands else 5) for _ in range(2)]
+    scales = [(r.rng.uniform(0.5, 1, p.shape) * 3e-3).astype(F32) for p in points]
+    bytes_ = [(r.integers if operands else lambda _, *shape: r.weights(*shape))(dtype, ways, n, 4 * hidden) for n in (width, hidden)]
+    others = [lengths, r.floats(ways, batch, hidden), r.floats(ways, batch, hidden), r.floats(ways, 3 * hidden)]
+    others = others if operands else [None] * 4
+    inputs = [x, *bytes_, bias, *others, scales[0], points[0], scales[1], points[1]]
+    attributes = {"direction": direction, "hidden_size": hidden}
+    fixed = [i for i in range(12) if i in (1, 2, 3) or i > 7]
+    model = make("DynamicQuantizeLSTM", inputs, attributes, fixed, 3)
+    feeds = {i.name: inputs[int(i.name[1:])] for i in model.graph.input}
+    got = ours(tmp_path, model, feeds)
+    wide = lambda p: p.reshape(ways, 1, -1)  # noqa: E731
+    weights = [((b.astype(F32) - wide(p)) * wide(s)).transpose(0, 2, 1) for b, s, p in zip(bytes_, scales, points)]
+    inputs[1:3] = weights
+    floats = make("LSTM", inputs[:8], attributes, [i for i in fixed if i < 8], 3, domain="")
+    for a, b, c in zip(got, runtimes(floats, feeds), runtimes(model, feeds)):
+        np.testing.assert_allclose(a, b, 2e-5, 2e-5)
+        assert np.abs(a - c).mean() < 0.02
+        np.testing.assert_allclose(a, c, 0, 0.1)
 
 
 @pytest.mark.parametrize(

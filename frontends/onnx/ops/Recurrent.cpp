@@ -14,8 +14,11 @@ namespace {
 /// A node's operands by direction, and its results put together.
 class Reader {
 public:
-  Reader(Node &n, Emitter &e, RecurrentCell cell)
-      : n(n), e(e), gates(gatesOf(cell)) {
+  /// `inputWeights` and `recurrentWeights` as the node's operands 1 and 2 have
+  /// them.
+  Reader(Node &n, Emitter &e, RecurrentCell cell, Value inputWeights,
+         Value recurrentWeights)
+      : n(n), e(e), w(inputWeights), r(recurrentWeights), gates(gatesOf(cell)) {
     layer.cell = cell;
     for (int64_t gate = 0; gate < gates; ++gate)
       layer.order.push_back(gate);
@@ -38,6 +41,7 @@ private:
 
   Node &n;
   Emitter &e;
+  Value w, r;
   RecurrentLayer layer;
   int64_t gates, directions = 1;
 };
@@ -119,6 +123,8 @@ llvm::LogicalResult Reader::readShapes() {
   for (unsigned i : {0, 1, 2})
     if (failed(n.needsRank(i, 3, 3)))
       return llvm::failure();
+  if (!w || !r)
+    return llvm::failure();
   layer.input = n.input(0);
   if (n.flag("layout"))
     layer.input = e.transpose(layer.input, {1, 0, 2});
@@ -131,30 +137,30 @@ llvm::LogicalResult Reader::readShapes() {
     return e.fail("attribute 'direction' may not be '" + direction + "'");
   if (!layer.input)
     return llvm::failure();
-  Exprs shape = graph::getShape(layer.input), r = graph::getShape(n.input(2));
+  Exprs shape = graph::getShape(layer.input);
   layer.batch = shape[1];
   layer.steps = shape[0];
   if (failed(checkSteps(layer.steps, directions, e)))
     return llvm::failure();
-  layer.hidden = graph::constantOf(r[2]).value_or(0);
+  layer.hidden = graph::constantOf(graph::getShape(r)[2]).value_or(0);
   return checkOperands();
 }
 
 llvm::LogicalResult Reader::checkOperands() {
   int64_t hidden = layer.hidden;
-  Exprs shape = graph::getShape(layer.input), w = graph::getShape(n.input(1)),
-        r = graph::getShape(n.input(2));
+  Exprs shape = graph::getShape(layer.input), ws = graph::getShape(w),
+        rs = graph::getShape(r);
   mlir::AffineExpr all = e.number(gates * hidden);
-  if (hidden < 1 || w[0] != e.number(directions) || r[0] != w[0] ||
-      w[1] != all || r[1] != all ||
-      !e.agree(w[2], shape[2], "multiplies over them"))
-    return e.fail("weights of " + e.describe(n.input(1).getType()) + " and " +
-                  e.describe(n.input(2).getType()) + " do not fit inputs of " +
+  if (hidden < 1 || ws[0] != e.number(directions) || rs[0] != ws[0] ||
+      ws[1] != all || rs[1] != all ||
+      !e.agree(ws[2], shape[2], "multiplies over them"))
+    return e.fail("weights of " + e.describe(w.getType()) + " and " +
+                  e.describe(r.getType()) + " do not fit inputs of " +
                   e.describe(layer.input.getType()) + " in " +
                   Twine(directions) + " directions");
   if (n.has(3) && (failed(n.needsRank(3, 2, 2)) ||
                    graph::getShape(n.input(3)) !=
-                       Exprs{w[0], e.number(2 * gates * hidden)}))
+                       Exprs{ws[0], e.number(2 * gates * hidden)}))
     return e.fail("a bias of " + e.describe(n.input(3).getType()) +
                   " does not fit");
   if (n.has(4) && (failed(n.needsRank(4, 1, 1)) ||
@@ -186,8 +192,8 @@ llvm::FailureOr<RecurrentDirection> Reader::readDirection(int64_t i) {
   auto own = llvm::ArrayRef(*functions).slice(i * each, each);
   d.activations.assign(own.begin(), own.end());
   d.isBackward = i == 1 || n.text("direction", "forward") == "reverse";
-  d.input = entry(n.input(1), i);
-  d.recurrent = entry(n.input(2), i);
+  d.input = entry(w, i);
+  d.recurrent = entry(r, i);
   if (n.has(3)) {
     Value bias = entry(n.input(3), i);
     int64_t all = gates * layer.hidden;
@@ -246,7 +252,39 @@ llvm::LogicalResult Reader::run() {
 
 template <RecurrentCell cell>
 static llvm::LogicalResult recurrent(Node &n, Emitter &e) {
-  return Reader(n, e, cell).run();
+  return Reader(n, e, cell, n.input(1), n.input(2)).run();
+}
+
+/// Weights of integers, [directions, width, 4 * hidden], as LSTM has them in
+/// float. Scale and zero point are operand `scaleAt` and the one behind it, of
+/// a direction or of each of its columns.
+static Value dequantizedWeights(Node &n, Emitter &e, unsigned i,
+                                unsigned scaleAt) {
+  if (failed(n.needsRank(i, 3, 3)))
+    return {};
+  Value weights = e.transpose(n.input(i), {0, 2, 1});
+  Exprs shape = graph::getShape(weights);
+  mlir::Type f32 = e.getBuilder().getF32Type();
+  auto parameter = [&](unsigned k) -> Value {
+    Exprs dims = graph::getShape(n.input(k));
+    if (dims.empty() || dims.size() > 2 ||
+        dims != llvm::ArrayRef(shape).take_front(dims.size()))
+      return e.fail(
+          "input " + Twine(k) + ", " + e.describe(n.input(k).getType()) +
+          ", does not fit weights of " + e.describe(n.input(i).getType()));
+    dims.resize(3, e.number(1));
+    return e.cast(e.reshape(n.input(k), dims), f32);
+  };
+  Value distances = e.sub(e.cast(weights, f32), parameter(scaleAt + 1));
+  return e.mul(distances, parameter(scaleAt));
+}
+
+/// An LSTM of weights that are integers. ONNX Runtime also makes bytes of the
+/// inputs and of the states of each step; these stay floats here.
+static llvm::LogicalResult dynamicQuantizeLstm(Node &n, Emitter &e) {
+  return Reader(n, e, RecurrentCell::Lstm, dequantizedWeights(n, e, 1, 8),
+                dequantizedWeights(n, e, 2, 10))
+      .run();
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::recurrentRows() {
@@ -254,6 +292,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::recurrentRows() {
       {"", "RNN", 1, 22, recurrent<RecurrentCell::Rnn>},
       {"", "GRU", 1, 22, recurrent<RecurrentCell::Gru>},
       {"", "LSTM", 1, 22, recurrent<RecurrentCell::Lstm>},
+      {"com.microsoft", "DynamicQuantizeLSTM", 1, 1, dynamicQuantizeLstm},
   };
   return rows;
 }

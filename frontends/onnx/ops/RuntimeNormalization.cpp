@@ -48,14 +48,70 @@ static llvm::LogicalResult skipNormalization(Node &n, Emitter &e) {
   return n.yield({y, mean, deviation, sum});
 }
 
-/// The rows of `table` that `ids`, [batch, length], name.
-static Value lookUp(Value table, Value ids, Emitter &e) {
-  return e.op<graph::GatherOp>({table, ids}, e.attr("axis", int64_t(0)));
+namespace {
+/// Operands of an embedding: of tables, scale and shift a value, or integers
+/// with scale and zero point, each one for all (null for floats).
+struct Quantized {
+  Value value, scale = {}, point = {};
+};
+struct Embedding {
+  Quantized words, positions, segments, gamma, beta;
+  /// Where each word stands; may be null.
+  Value places;
+};
+} // namespace
+
+/// `x`, which are some of the elements of `of`, in float.
+static Value dequantized(Value x, const Quantized &of, Emitter &e) {
+  if (!of.scale)
+    return x;
+  auto single = [&](Value v) {
+    return e.cast(e.reshape(v, {}), elementOf(of.scale));
+  };
+  Value distance = e.sub(e.cast(x, elementOf(of.scale)), single(of.point));
+  return e.mul(distance, single(of.scale));
 }
 
-/// Operands: ids, segments, tables of words, positions and segments, scale,
-/// shift, mask, positions.
-static llvm::LogicalResult embedLayerNormalization(Node &n, Emitter &e) {
+/// The rows of `table` that `ids`, [batch, length], name.
+static Value lookUp(const Quantized &table, Value ids, Emitter &e) {
+  return dequantized(
+      e.op<graph::GatherOp>({table.value, ids}, e.attr("axis", int64_t(0))),
+      table, e);
+}
+
+/// Rows of the table of positions for words of `ids`.
+static Value positionsOf(const Embedding &from, Value ids, Emitter &e) {
+  if (from.places)
+    return lookUp(from.positions, from.places, e);
+  mlir::AffineExpr length = graph::getShape(ids)[1],
+                   rows = graph::getShape(from.positions.value)[0];
+  if (!e.getSymbols().assumeAtLeast(rows, length,
+                                    "so that positions lie inside the table"))
+    return e.fail("sequences of " + e.getSymbols().toString(length) +
+                      " are longer than the table of positions, " +
+                      e.getSymbols().toString(rows),
+                  "narrow the range with --shape");
+  return dequantized(
+      sliceAlong(from.positions.value, 0, {e.number(0), length, 1}, e),
+      from.positions, e);
+}
+
+/// How many ids of a row take part, by the mask if there is one.
+static Value countsOf(Node &n, Emitter &e) {
+  mlir::Type i32 = e.getBuilder().getI32Type();
+  if (!n.has(7) || n.integer("mask_index_type", 1) == 0)
+    return e.broadcast(e.scalar(int64_t(0), i32),
+                       {graph::getShape(n.input(0))[0]});
+  Value counts =
+      e.compare(graph::Predicate::eq, n.input(7), e.scalar(int64_t(1), i32));
+  return e.reduce(graph::ReduceKind::sum, e.cast(counts, i32), int64_t(1),
+                  false);
+}
+
+/// Operands 0 to 7: ids, segments, tables of words, positions and segments,
+/// scale, shift, mask.
+static llvm::LogicalResult yieldEmbedding(Node &n, Emitter &e,
+                                          const Embedding &from) {
   if (failed(n.needsRank(0, 2, 2)))
     return llvm::failure();
   for (unsigned i : {2, 3, 4})
@@ -63,39 +119,38 @@ static llvm::LogicalResult embedLayerNormalization(Node &n, Emitter &e) {
       return llvm::failure();
   if (n.has(1) != n.has(4))
     return e.fail("segments need a table of segments, and that needs segments");
-  Exprs ids = graph::getShape(n.input(0));
-  Value positions;
-  if (n.has(8)) {
-    positions = lookUp(n.input(3), n.input(8), e);
-  } else {
-    mlir::AffineExpr rows = graph::getShape(n.input(3))[0];
-    if (!e.getSymbols().assumeAtLeast(rows, ids[1],
-                                      "so that positions lie inside the table"))
-      return e.fail("sequences of " + e.getSymbols().toString(ids[1]) +
-                        " are longer than the table of positions, " +
-                        e.getSymbols().toString(rows),
-                    "narrow the range with --shape");
-    positions = sliceAlong(n.input(3), 0, {e.number(0), ids[1], 1}, e);
-  }
-  Value sum = e.add(lookUp(n.input(2), n.input(0), e), positions);
+  Value sum = e.add(lookUp(from.words, n.input(0), e),
+                    positionsOf(from, n.input(0), e));
   if (n.has(1))
-    sum = e.add(sum, lookUp(n.input(4), n.input(1), e));
-  Value y =
-      normalizeLast(sum, n.input(5), n.input(6), n.number("epsilon"), false, e);
-  Value counts;
-  mlir::Type i32 = e.getBuilder().getI32Type();
-  if (n.wants(1)) {
-    // How many ids of a row take part.
-    Value one = e.scalar(int64_t(1), i32);
-    counts =
-        n.has(7) && n.integer("mask_index_type") != 0
-            ? e.reduce(
-                  graph::ReduceKind::sum,
-                  e.cast(e.compare(graph::Predicate::eq, n.input(7), one), i32),
-                  int64_t(1), false)
-            : e.broadcast(e.scalar(int64_t(0), i32), {ids[0]});
+    sum = e.add(sum, lookUp(from.segments, n.input(1), e));
+  Value y = normalizeLast(sum, dequantized(from.gamma.value, from.gamma, e),
+                          dequantized(from.beta.value, from.beta, e),
+                          n.number("epsilon"), false, e);
+  return n.yield({y, n.wants(1) ? countsOf(n, e) : Value(), sum});
+}
+
+/// Behind the mask come positions.
+static llvm::LogicalResult embedLayerNormalization(Node &n, Emitter &e) {
+  return yieldEmbedding(n, e,
+                        {{n.input(2)},
+                         {n.input(3)},
+                         {n.input(4)},
+                         {n.input(5)},
+                         {n.input(6)},
+                         n.input(8)});
+}
+
+/// Behind the mask come five scales and five zero points.
+static llvm::LogicalResult qEmbedLayerNormalization(Node &n, Emitter &e) {
+  Quantized parts[5];
+  for (unsigned i = 0; i < 5; ++i) {
+    parts[i] = {n.input(2 + i), n.input(8 + i), n.input(13 + i)};
+    if (parts[i].value && (!parts[i].scale || !parts[i].point))
+      return e.fail("input " + Twine(2 + i) +
+                    " needs a scale and a zero point");
   }
-  return n.yield({y, counts, sum});
+  return yieldEmbedding(n, e,
+                        {parts[0], parts[1], parts[2], parts[3], parts[4], {}});
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::runtimeNormalizationRows() {
@@ -106,6 +161,8 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::runtimeNormalizationRows() {
        skipNormalization<true>},
       {"com.microsoft", "EmbedLayerNormalization", 1, 1,
        embedLayerNormalization},
+      {"com.microsoft", "QEmbedLayerNormalization", 1, 1,
+       qEmbedLayerNormalization},
   };
   return rows;
 }
