@@ -37,6 +37,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::allRows() {
                         randomRows(),
                         runtimeNormalizationRows(),
                         runtimeAttentionRows(),
+                        groupQueryRows(),
                         runtimeQuantizeRows()})
       all.insert(all.end(), family.begin(), family.end());
     std::sort(all.begin(), all.end(),

@@ -46,6 +46,7 @@ llvm::ArrayRef<Row> randomRows();
 // What ONNX Runtime's optimizers and quantizers write.
 llvm::ArrayRef<Row> runtimeNormalizationRows();
 llvm::ArrayRef<Row> runtimeAttentionRows();
+llvm::ArrayRef<Row> groupQueryRows();
 llvm::ArrayRef<Row> runtimeQuantizeRows();
 
 /// All rows, sorted by operator.

@@ -269,6 +269,23 @@ def attentions():
     together = np.concatenate([q, keys, values], -1)
     yield "groups-packed", "GroupQueryAttention", [together, None, None, None, None, *total, *angles], {
         **groups, "do_rotary": 1, "rotary_interleaved": 1}, {"outputs": 3}  # fmt: skip
+    yield "groups-cap", "GroupQueryAttention", [*plain, *angles], {**groups, "softcap": 1.5, "do_rotary": 1, "local_window_size": 2}, {"outputs": 3}
+    yield "groups-smooth", "GroupQueryAttention", plain, {**groups, "smooth_softmax": 1}, {"outputs": 3}
+    yield "groups-sink", "GroupQueryAttention", [*plain, *[None] * 4, r.floats(heads)], groups, {"outputs": 3}
+    cached = r.floats(batch, 2, 5, depth), r.floats(batch, 2, 5, depth)
+    one, ends = [q[:, :1], keys[:, :1], values[:, :1]], np.array([3, 5], I32)
+    yield "groups-past", "GroupQueryAttention", [*one, *cached, ends, np.array(6, I32)], groups, {"outputs": 3, "fixed": [6]}
+    yield "groups-past-cap", "GroupQueryAttention", [*one, *cached, ends, np.array(6, I32), *angles], {
+        **groups, "do_rotary": 1, "softcap": 0.7, "local_window_size": 3}, {"outputs": 3, "fixed": [6]}  # fmt: skip
+    yield "groups-past-bias", "GroupQueryAttention", [*one, *cached, ends, np.array(6, I32), *angles, np.array([[7], [2]], I64), r.floats(1, heads, 1, 6)], {
+        **groups, "do_rotary": 1, "softcap": 0.7}, {"outputs": 3, "fixed": [6]}  # fmt: skip
+    yield "groups-past-many", "GroupQueryAttention", [q[:1], keys[:1], values[:1], *(c[:1] for c in cached), np.array([10], I32), np.array(11, I32)], {
+        **groups, "local_window_size": 7}, {"outputs": 3, "fixed": [6]}  # fmt: skip
+    room = r.floats(batch, 2, 9, depth), r.floats(batch, 2, 9, depth)
+    yield "groups-past-room", "GroupQueryAttention", [*one, *room, ends, np.array(6, I32), *angles], {**groups, "do_rotary": 1}, {"outputs": 3, "fixed": [6]}
+    yield "groups-past-prompt", "GroupQueryAttention", [q, keys, values, *room, np.array([3, 5], I32), np.array(6, I32), *angles], {
+        **groups, "do_rotary": 1}, {"outputs": 3, "fixed": [6], "wanted": [1, 2]}  # fmt: skip
+    yield "groups-past-data", "GroupQueryAttention", [*one, *cached, ends, np.array(6, I32)], groups, {"outputs": 3}
     places = r.rng.integers(0, 10, (batch, length), I64)
     yield "rotary", "RotaryEmbedding", [q, places, *angles], {}, {}
     yield "rotary-pairs", "RotaryEmbedding", [q, np.array([3], I64), *angles], {"interleaved": 1}, {}
@@ -317,6 +334,57 @@ def test_lstm_of_bytes(tmp_path, direction, operands, columns):
         np.testing.assert_allclose(a, c, 0, 0.1)
 
 
+def decoder_layer(depth: int, heads: int, shared: int, attributes: dict):
+    """A step of a decoder as onnxruntime-genai writes it: lengths follow from the mask, and its width is the total length."""
+    sizes = {"q": ["b", "s", heads * depth], "k": ["b", "s", shared * depth], "v": ["b", "s", shared * depth],
+             "past_k": ["b", shared, "p", depth], "past_v": ["b", shared, "p", depth], "mask": ["b", "t"]}  # fmt: skip
+    nodes = [
+        helper.make_node("ReduceSum", ["mask", "axis"], ["count"], keepdims=0),
+        helper.make_node("Sub", ["count", "one"], ["last"]),
+        helper.make_node("Cast", ["last"], ["ends"], to=TensorProto.INT32),
+        helper.make_node("Shape", ["mask"], ["shape"]),
+        helper.make_node("Gather", ["shape", "column"], ["width"]),
+        helper.make_node("Cast", ["width"], ["total"], to=TensorProto.INT32),
+        helper.make_node("GroupQueryAttention", ["q", "k", "v", "past_k", "past_v", "ends", "total", "cos", "sin"], ["y", "now_k", "now_v"],
+                         domain="com.microsoft", num_heads=heads, kv_num_heads=shared, do_rotary=1, **attributes),
+    ]  # fmt: skip
+    r = Random()
+    tables = {"cos": r.floats(64, depth // 2), "sin": r.floats(64, depth // 2), "axis": np.array([1]), "one": np.array([1]), "column": np.array(1)}
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info(n, TensorProto.INT64 if n == "mask" else TensorProto.FLOAT, s) for n, s in sizes.items()],
+        [helper.make_empty_tensor_value_info(o) for o in ("y", "now_k", "now_v")],
+        [onnx.numpy_helper.from_array(v, n) for n, v in tables.items()],
+    )  # fmt: skip
+    return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)])
+
+
+@pytest.mark.parametrize("room", [None, 16], ids=["grows", "room"])
+@pytest.mark.parametrize("attributes", [{}, {"local_window_size": 4, "softcap": 3.0}], ids=["plain", "window"])
+def test_open_past(tmp_path, attributes, room):
+    """One engine at several lengths, where the past grows and where it has room for what comes."""
+    depth, heads, shared = 16, 6, 2
+    model = decoder_layer(depth, heads, shared, attributes)
+    path, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    onnx.save(model, path)
+    extra = [f"--shape=past_k=?x?x{room}x?", f"--shape=past_v=?x?x{room}x?", f"--shape=mask=?x1..8..{room}"] if room else []
+    harness.compile_model(path, engine, extra=extra)
+    r = Random()
+    for batch, past, queries, lengths in (1, 5, 1, [6]), (3, 7, 1, [8, 3, 1]), (1, 9, 4, [13]), (2, 1, 1, [2, 1]), (1, 4, 9, [13]), (2, 0, 5, [5, 3]):
+        total, holds = past + queries, room or past
+        if not holds:
+            continue
+        mask = (np.arange(total) < np.array(lengths)[:, None]).astype(I64)
+        widths = {"q": heads, "k": shared, "v": shared}
+        feeds = {n: r.floats(batch, queries, w * depth) for n, w in widths.items()}
+        feeds |= {n: r.floats(batch, shared, holds, depth) for n in ("past_k", "past_v")} | {"mask": mask}
+        got = harness.run_engine(engine, feeds, ["y", "now_k", "now_v"], tmp_path)
+        for i, (a, b) in enumerate(zip(got, runtimes(model, feeds))):
+            assert a.shape == b.shape
+            for row, end in enumerate(lengths if i == 0 else [None] * batch):
+                np.testing.assert_allclose(a[row, :end], b[row, :end], 2e-5, 2e-5)
+
+
 @pytest.mark.parametrize(
     "op, inputs, attributes, words",
     [
@@ -327,7 +395,7 @@ def test_lstm_of_bytes(tmp_path, direction, operands, columns):
         ("FusedGemm", 2, {"activation": "Warp"}, "attribute 'activation' = 'Warp' with 0 parameters is not supported"),
         ("MatMulNBits", 0, {"bits": 3}, "attribute 'bits' = 3 is not supported"),
         ("Attention", 3, {"num_heads": 4, "do_rotary": 1}, "attribute 'do_rotary' = 1 is not supported"),
-        ("GroupQueryAttention", 3, {"softcap": 5.0}, "attribute 'softcap' = 5.000000 is not supported"),
+        ("GroupQueryAttention", 3, {"causal": 0}, "attribute 'causal' = 0 is not supported"),
         ("RotaryEmbedding", 4, {"scale": 2.0}, "attribute 'scale' = 2.000000 is not supported"),
     ],
 )

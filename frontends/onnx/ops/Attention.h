@@ -30,6 +30,28 @@ llvm::LogicalResult yieldAttention(Node &n, Emitter &e, mlir::Value projected,
                                    const AttentionExtras &extras,
                                    mlir::Value past);
 
+/// What to do about a fused operator that is refused.
+inline constexpr const char *fusionRemedy =
+    "save the model without this fusion of onnxruntime.transformers, or at "
+    "ONNX Runtime's optimization level basic";
+/// Fails unless attribute `name` is absent or has this value.
+llvm::LogicalResult needs(Node &n, Emitter &e, llvm::StringRef name,
+                          int64_t value);
+/// Fails where the node has this operand.
+llvm::LogicalResult lacks(Node &n, Emitter &e, unsigned i,
+                          llvm::StringRef name);
+
+/// `x`, [B, H, S, D], with pairs of its first elements turned: `cosines` and
+/// `sines`, [B or 1, 1, S, R / 2], are of the angles. Pairs lie side by side,
+/// or half of R apart.
+mlir::Value rotate(mlir::Value x, mlir::Value cosines, mlir::Value sines,
+                   bool interleaved, Emitter &e);
+/// Rows of `cache`, [positions, R / 2], as [B or 1, 1, S, R / 2]: those of
+/// `positions`, [B, S], or `positions`, [1], and the ones behind, or without
+/// them the first.
+mlir::Value anglesOf(mlir::Value cache, mlir::Value positions,
+                     mlir::AffineExpr length, Emitter &e);
+
 } // namespace charonia::frontend::onnx
 
 #endif

@@ -14,13 +14,9 @@ using llvm::Twine;
 using mlir::AffineExpr;
 using mlir::Value;
 
-static const char *const fusionRemedy =
-    "save the model without this fusion of onnxruntime.transformers, or at "
-    "ONNX Runtime's optimization level basic";
-
-/// Fails unless attribute `name` is absent or has this value.
-static llvm::LogicalResult needs(Node &n, Emitter &e, StringRef name,
-                                 int64_t value) {
+llvm::LogicalResult charonia::frontend::onnx::needs(Node &n, Emitter &e,
+                                                    StringRef name,
+                                                    int64_t value) {
   const auto *given = n.find(name);
   bool isFloat = given && given->type() == ::onnx::AttributeProto::FLOAT;
   if (!given || (isFloat ? given->f() == float(value) : given->i() == value))
@@ -32,9 +28,9 @@ static llvm::LogicalResult needs(Node &n, Emitter &e, StringRef name,
       fusionRemedy);
 }
 
-/// Fails where the node has this operand.
-static llvm::LogicalResult lacks(Node &n, Emitter &e, unsigned i,
-                                 StringRef name) {
+llvm::LogicalResult charonia::frontend::onnx::lacks(Node &n, Emitter &e,
+                                                    unsigned i,
+                                                    StringRef name) {
   if (!n.has(i))
     return llvm::success();
   return e.fail("input " + Twine(i) + " (" + name + ") is not supported",
@@ -256,11 +252,8 @@ static llvm::LogicalResult multiHeadAttention(Node &n, Emitter &e) {
   return n.yield({mergeHeads(result, e), p.key, p.value});
 }
 
-/// `x`, [B, H, S, D], with pairs of its first elements turned: `cosines` and
-/// `sines`, [B or 1, 1, S, R / 2], are of the angles. Pairs lie side by side,
-/// or half of R apart.
-static Value rotate(Value x, Value cosines, Value sines, bool interleaved,
-                    Emitter &e) {
+Value charonia::frontend::onnx::rotate(Value x, Value cosines, Value sines,
+                                       bool interleaved, Emitter &e) {
   if (!x || !cosines || !sines)
     return {};
   Exprs dims = graph::getShape(x), pairs = dims;
@@ -299,11 +292,8 @@ static Value rotate(Value x, Value cosines, Value sines, bool interleaved,
   return 2 * *half == *depth ? turned : e.concat({turned, rest}, 3);
 }
 
-/// Rows of `cache`, [positions, R / 2], as [B or 1, 1, S, R / 2]: those of
-/// `positions`, [B, S], or `positions`, [1], and the ones behind, or without
-/// them the first.
-static Value anglesOf(Value cache, Value positions, AffineExpr length,
-                      Emitter &e) {
+Value charonia::frontend::onnx::anglesOf(Value cache, Value positions,
+                                         AffineExpr length, Emitter &e) {
   if (!cache || rankOf(cache) != 2)
     return e.fail("tables of cosines and sines have to have 2 dimensions");
   Exprs dims = graph::getShape(cache);
@@ -355,83 +345,10 @@ static llvm::LogicalResult rotaryEmbedding(Node &n, Emitter &e) {
   return n.yield(split ? mergeHeads(x, e) : x);
 }
 
-/// Whether a key is the query's own or one of the `window` - 1 in front of it.
-static Value windowOf(AffineExpr length, int64_t window, Emitter &e) {
-  mlir::Type i64 = e.getBuilder().getI64Type();
-  AffineExpr one = e.number(1);
-  Value row = e.iota({one, one, length, one}, 2, i64),
-        column = e.iota({one, one, one, length}, 3, i64);
-  Value last = e.add(column, e.scalar(window, i64));
-  return e.op<graph::AndOp>({e.compare(Predicate::gt, last, row),
-                             e.compare(Predicate::le, column, row)});
-}
-
-/// Operands: query (or all three side by side), key, value, past keys and
-/// values, lengths, total length, cosines, sines. Without a past, what counts
-/// of a row are the keys up to the query's own, so that lengths change no
-/// result that is inside of them.
-static llvm::LogicalResult groupQueryAttention(Node &n, Emitter &e) {
-  for (auto [i, name] : {std::pair(3u, "past_key"),
-                         {4u, "past_value"},
-                         {9u, "position_ids"},
-                         {10u, "attention_bias"},
-                         {11u, "head_sink"}})
-    if (failed(lacks(n, e, i, name)))
-      return llvm::failure();
-  if (failed(needs(n, e, "softcap", 0)) || failed(needs(n, e, "causal", 1)) ||
-      (n.integer("smooth_softmax") > 0 &&
-       failed(needs(n, e, "smooth_softmax", 0))) ||
-      failed(needs(n, e, "qk_output", 0)) || failed(n.needsRank(0, 3, 3)))
-    return llvm::failure();
-  int64_t heads = n.integer("num_heads"), shared = n.integer("kv_num_heads");
-  if (heads < 1 || shared < 1 || heads > maxDimension || heads % shared)
-    return e.fail(Twine(heads) + " heads of queries do not split into " +
-                  Twine(shared) + " groups");
-  Value q = n.input(0), k = n.input(1), v = n.input(2);
-  if (!k && !v) {
-    auto width = graph::constantOf(graph::getShape(q)[2]);
-    if (!width || *width % (heads + 2 * shared))
-      return e.fail("a query of " + e.describe(q.getType()) +
-                    " does not split into " + Twine(heads + 2 * shared) +
-                    " heads");
-    int64_t depth = *width / (heads + 2 * shared);
-    auto part = [&](int64_t first, int64_t count) {
-      return sliceAlong(n.input(0), 2,
-                        {e.number(first * depth), e.number(count * depth), 1},
-                        e);
-    };
-    q = part(0, heads);
-    k = part(heads, shared);
-    v = part(heads + shared, shared);
-  } else if (!k || !v || rankOf(k) != 3 || rankOf(v) != 3) {
-    return e.fail("key and value have to have 3 dimensions", fusionRemedy);
-  }
-  q = splitHeads(q, heads, e);
-  k = splitHeads(k, shared, e);
-  v = splitHeads(v, shared, e);
-  if (!q || !k || !v)
-    return llvm::failure();
-  AffineExpr length = graph::getShape(q)[2];
-  if (n.flag("do_rotary")) {
-    Value cosines = anglesOf(n.input(7), {}, length, e),
-          sines = anglesOf(n.input(8), {}, length, e);
-    bool interleaved = n.flag("rotary_interleaved");
-    q = rotate(q, cosines, sines, interleaved, e);
-    k = rotate(k, cosines, sines, interleaved, e);
-  }
-  int64_t window = n.integer("local_window_size", -1);
-  if (window != -1 && (window < 1 || window > maxDimension))
-    return e.fail("attribute 'local_window_size' may not be " + Twine(window));
-  Value kept = window == -1 ? Value() : windowOf(length, window, e);
-  Value result = attend(n, e, q, k, v, {{}, kept}, window == -1);
-  return n.yield({mergeHeads(result, e), k, v});
-}
-
 llvm::ArrayRef<Row> charonia::frontend::onnx::runtimeAttentionRows() {
   static const Row rows[] = {
       {"com.microsoft", "Attention", 1, 1, attention},
       {"com.microsoft", "MultiHeadAttention", 1, 1, multiHeadAttention},
-      {"com.microsoft", "GroupQueryAttention", 1, 1, groupQueryAttention},
       {"com.microsoft", "RotaryEmbedding", 1, 1, rotaryEmbedding},
   };
   return rows;
