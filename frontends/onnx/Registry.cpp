@@ -25,6 +25,7 @@ llvm::ArrayRef<Row> charonia::frontend::onnx::allRows() {
                         sliceRows(),
                         padRows(),
                         gatherRows(),
+                        selectRows(),
                         resizeRows(),
                         sourceRows(),
                         compositeRows(),

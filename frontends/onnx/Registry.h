@@ -33,6 +33,7 @@ llvm::ArrayRef<Row> viewRows();
 llvm::ArrayRef<Row> sliceRows();
 llvm::ArrayRef<Row> padRows();
 llvm::ArrayRef<Row> gatherRows();
+llvm::ArrayRef<Row> selectRows();
 llvm::ArrayRef<Row> resizeRows();
 llvm::ArrayRef<Row> sourceRows();
 llvm::ArrayRef<Row> compositeRows();

@@ -106,11 +106,35 @@ charonia::frontend::onnx::unknownOperator(const NodeProto &node,
                  "model a function of that name"};
 }
 
+/// What to do without an operator that nothing in a graph stands for.
+static const char *remedyWithout(const NodeProto &node) {
+  llvm::StringRef op = node.op_type();
+  if (op == "NonMaxSuppression")
+    return "end the model at boxes and scores, and select boxes outside of the "
+           "engine";
+  if (op == "MaxRoiPool")
+    return "export it as RoiAlign with mode max";
+  if (op.starts_with("String") || op == "RegexFullMatch" ||
+      op == "TfIdfVectorizer" || op == "ImageDecoder")
+    return "prepare texts and files outside of the engine, and begin the model "
+           "at numbers";
+  return "replace it in the model by supported operators (see the operator "
+         "table in the documentation)";
+}
+
 Problem charonia::frontend::onnx::unsupportedOperator(const NodeProto &node,
                                                       const std::string &why) {
-  return {shownOperator(node) + " is not supported" + why,
-          "replace it in the model by supported operators (see the operator "
-          "table in the documentation)"};
+  std::string domain = normalDomain(node.domain());
+  if (llvm::StringRef(domain).starts_with("ai.onnx.ml"))
+    return {shownOperator(node) +
+                " is not supported: no operators of classical machine "
+                "learning (domain ai.onnx.ml) are",
+            "run this part outside of the engine, or convert it to operators "
+            "of tensors (Hummingbird makes them of trees and scalers)"};
+  if (llvm::StringRef(domain).starts_with("ai.onnx.preview.training"))
+    return {shownOperator(node) + " is not supported: it is for training",
+            "export the model for inference"};
+  return {shownOperator(node) + " is not supported" + why, remedyWithout(node)};
 }
 
 bool GraphImporter::isKnown(const NodeProto &node, const Operator &op) const {

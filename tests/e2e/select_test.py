@@ -1,0 +1,109 @@
+"""Operators whose results are as large as values say, where these are constants or follow from sizes, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+F32, I64 = np.float32, np.int64
+
+
+def save(path, nodes, inputs, outputs, constants, opset=18):
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in inputs],
+        [helper.make_empty_tensor_value_info(o) for o in outputs],
+        [onnx.numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items()],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", opset)]), path)
+
+
+def check(tmp_path, path, feeds: list[dict]):
+    """Results of one engine for each of the feeds."""
+    harness.compile_model(path, tmp_path / "m.engine")
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [o.name for o in session.get_outputs()]
+    for feed in feeds:
+        for a, b in zip(harness.run_engine(tmp_path / "m.engine", feed, names, tmp_path), session.run(None, feed)):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+def constant(rng, dtype, dims):
+    """Few values, so that there are zeros and values that are alike."""
+    values = rng.integers(0 if np.dtype(dtype).kind in "ub" else -3, 4, dims).astype(dtype)
+    return values * dtype(0.25) if np.dtype(dtype).kind == "f" else values
+
+
+@pytest.mark.parametrize("dims", [(1,), (9,), (3, 5), (2, 3, 4), (40, 3), (700,)], ids=str)
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int32, I64, F32])
+def test_nonzero(tmp_path, dtype, dims):
+    rng, path = np.random.default_rng(len(dims)), tmp_path / "m.onnx"
+    values = constant(rng, dtype, dims)
+    save(path, [helper.make_node("NonZero", ["c"], ["i"]), helper.make_node("Add", ["i", "x"], ["y"])],
+         [("x", TensorProto.INT64, [1])], ["y"], {"c": values})  # fmt: skip
+    check(tmp_path, path, [{"x": np.array([5])}])
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("length", [3, 6, 150])
+def test_compress(tmp_path, axis, length):
+    """Of the flat tensor, and along an axis, which may be longer than the condition."""
+    rng, path = np.random.default_rng(length), tmp_path / "m.onnx"
+    attributes = {} if axis is None else {"axis": axis}
+    dims = [length + 2] * 2
+    save(path, [helper.make_node("Compress", ["x", "c"], ["y"], **attributes)], [("x", TensorProto.FLOAT, dims)], ["y"],
+         {"c": rng.random(length) < 0.6})  # fmt: skip
+    check(tmp_path, path, [{"x": rng.standard_normal(dims).astype(F32)}])
+
+
+@pytest.mark.parametrize("ordered", [0, 1])
+@pytest.mark.parametrize("dims, axis", [((11,), None), ((4, 5), None), ((9, 2), 0), ((2, 12), 1), ((3, 8, 2), -2), ((300,), 0), ((1,), None)], ids=str)
+@pytest.mark.parametrize("dtype", [np.int8, I64, F32, np.float64])
+def test_unique(tmp_path, dtype, dims, axis, ordered):
+    rng, path = np.random.default_rng(len(dims)), tmp_path / "m.onnx"
+    attributes = {"sorted": ordered} | ({} if axis is None else {"axis": axis})
+    outputs = ["y", "first", "inverse", "counts"]
+    nodes = [helper.make_node("Unique", ["c"], outputs, **attributes)]
+    nodes += [helper.make_node("Identity", [o], [f"{o}_out"]) for o in outputs]
+    nodes += [helper.make_node("Add", ["first", "x"], ["z"])]
+    save(path, nodes, [("x", TensorProto.INT64, [1])], [*(f"{o}_out" for o in outputs), "z"], {"c": constant(rng, dtype, dims)})
+    check(tmp_path, path, [{"x": np.array([5])}])
+
+
+@pytest.mark.parametrize("opset", [9, 10])
+def test_old_arange(tmp_path, opset):
+    """torch.arange of a length as PyTorch's exporter wrote it up to opset 10, for a table of positions."""
+    rng, path = np.random.default_rng(7), tmp_path / "m.onnx"
+    one = onnx.numpy_helper.from_array(np.array([1]))
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "column"], ["n"]),
+        helper.make_node("Unsqueeze", ["n"], ["dims"], axes=[0]),
+        helper.make_node("ConstantOfShape", ["dims"], ["ones"], value=one),
+        helper.make_node("NonZero", ["ones"], ["hits"]),
+        helper.make_node("Transpose", ["hits"], ["rows"]),
+        helper.make_node("Squeeze", ["rows"], ["range"], axes=[1]),
+        helper.make_node("Gather", ["table", "range"], ["places"]),
+        helper.make_node("Add", ["x", "places"], ["y"]),
+    ]
+    save(path, nodes, [("x", TensorProto.FLOAT, ["b", "n", 6])], ["y"],
+         {"column": np.array(1), "table": rng.standard_normal((40, 6)).astype(F32)}, opset)  # fmt: skip
+    check(tmp_path, path, [{"x": rng.standard_normal((b, n, 6)).astype(F32)} for b, n in ((1, 1), (2, 7), (3, 40))])
+
+
+def test_nonzero_of_ones(tmp_path):
+    """Coordinates of all elements, of open sizes."""
+    path = tmp_path / "m.onnx"
+    one = onnx.numpy_helper.from_array(np.array([2.5], F32))
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["ones"], value=one),
+        helper.make_node("NonZero", ["ones"], ["y"]),
+    ]
+    save(path, nodes, [("x", TensorProto.FLOAT, ["a", 3, "b"])], ["y"], {})
+    check(tmp_path, path, [{"x": np.zeros(dims, F32)} for dims in ((1, 3, 1), (2, 3, 5), (4, 3, 1))])
