@@ -15,6 +15,9 @@ import onnx
 
 # Inputs, by position, that give shapes, axes and the like in nearly every model.
 PARAMETERS = {
+    "Compress": (1,),
+    "MaxUnpool": (2,),
+    "MelWeightMatrix": (0, 1, 2, 3, 4),
     "Reshape": (1,), "Expand": (1,), "Tile": (1,), "Slice": (1, 2, 3, 4), "Pad": (1, 2, 3),
     "Squeeze": (1,), "Unsqueeze": (1,), "Split": (1,), "ConstantOfShape": (0,),
     "Resize": (1, 2, 3), "Upsample": (1,), "Range": (0, 1, 2), "Trilu": (1,), "OneHot": (1,),

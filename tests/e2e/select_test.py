@@ -8,6 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 F32, I64 = np.float32, np.int64
 
@@ -107,3 +108,42 @@ def test_nonzero_of_ones(tmp_path):
     ]
     save(path, nodes, [("x", TensorProto.FLOAT, ["a", 3, "b"])], ["y"], {})
     check(tmp_path, path, [{"x": np.zeros(dims, F32)} for dims in ((1, 3, 1), (2, 3, 5), (4, 3, 1))])
+
+
+@pytest.mark.parametrize("dims, window", [
+    ((2, 3, 9), dict(kernel_shape=[3], strides=[2])), ((2, 2, 8, 6), dict(kernel_shape=[2, 2], strides=[2, 2])), ((1, 2, 7, 9), dict(kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])),
+    ((2, 1, 4, 6, 5), dict(kernel_shape=[2, 3, 1], strides=[2, 3, 1])), ((1, 2, 7, 9), dict(kernel_shape=[2, 2], strides=[2, 2])),
+])  # fmt: skip
+@pytest.mark.parametrize("sized", [False, True], ids=["window", "sizes"])
+def test_max_unpool(tmp_path, dims, window, sized):
+    """Behind the MaxPool that it inverts, also where that leaves elements out, with an open batch."""
+    strides, kernel = window["strides"], window["kernel_shape"]
+    pads = window.get("pads", [0] * 2 * len(kernel))
+    exact = all((d + pads[i] + pads[i + len(kernel)] - kernel[i]) % strides[i] == 0 for i, d in enumerate(dims[2:]))
+    if not sized and not exact:
+        pytest.skip("places lie outside of what the window needs")
+    path = tmp_path / "m.onnx"
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["m", "places"], **window),
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("MaxUnpool", ["m", "places", *(["shape"] if sized else [])], ["y"], **window),
+    ]
+    # Of places that windows share the last one stays; all have the same value.
+    save(path, nodes, [("x", TensorProto.FLOAT, ["n", *dims[1:]])], ["y"], {})
+    check(tmp_path, path, [{"x": np.random.default_rng(n).standard_normal((n, *dims[1:])).astype(F32)} for n in (1, dims[0], 5)])
+
+
+@pytest.mark.parametrize("bins, length, rate, low, high", [(20, 64, 16000, 20, 7600), (80, 400, 16000, 0, 8000), (8, 16, 8192, 0, 4096), (128, 2048, 22050, 30, 11025), (3, 5, 100, 1, 40)])  # fmt: skip
+@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.DOUBLE])
+def test_mel_weights(tmp_path, element, bins, length, rate, low, high):
+    """Beside ONNX's reference."""
+    path = tmp_path / "m.onnx"
+    nodes = [helper.make_node("MelWeightMatrix", list("abcde"), ["m"], output_datatype=element), helper.make_node("MatMul", ["x", "m"], ["y"])]
+    constants = {"a": np.int64(bins), "b": np.int64(length), "c": np.int64(rate), "d": F32(low), "e": F32(high)}
+    save(path, nodes, [("x", element, ["n", length // 2 + 1])], ["y"], constants)
+    harness.compile_model(path, tmp_path / "m.engine")
+    x = np.eye(length // 2 + 1, dtype=helper.tensor_dtype_to_np_dtype(element))
+    got = harness.run_engine(tmp_path / "m.engine", {"x": x}, ["y"], tmp_path)[0]
+    want = ReferenceEvaluator(onnx.load(path)).run(None, {"x": x})[0]
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)

@@ -1,4 +1,5 @@
 // Pooling over windows and over all of space.
+#include "frontends/common/builders/Gather.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/ops/Window.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -40,6 +41,55 @@ static llvm::LogicalResult maxPool(Node &n, Emitter &e) {
       n.flag("storage_order") ? PlaceOrder::columnMajor : PlaceOrder::rowMajor,
       true, e);
   return n.yield({y, inTensor(places, n.input(0), e)});
+}
+
+/// What a MaxPool of this window was over, at least.
+static Exprs unpooledShape(Node &n, Emitter &e) {
+  Exprs shape = graph::getShape(n.input(0));
+  size_t spatial = shape.size() - 2;
+  auto kernel = readWindowList(n, e, "kernel_shape", spatial, 1, 1);
+  auto strides = readWindowList(n, e, "strides", spatial, 1, 1);
+  auto pads = readWindowList(n, e, "pads", 2 * spatial, 0, 0);
+  if (failed(kernel) || failed(strides) || failed(pads))
+    return {};
+  for (size_t i = 0; i < spatial; ++i)
+    shape[i + 2] =
+        graph::simplify((shape[i + 2] - 1) * (*strides)[i] +
+                        ((*kernel)[i] - (*pads)[i] - (*pads)[i + spatial]));
+  return shape;
+}
+
+/// Elements at their places in a tensor of zeros. Places count in the whole
+/// result, as those of MaxPool do, also where it is larger than the window
+/// needs (as in ONNX Runtime; ONNX's reference counts them without what is
+/// more).
+static llvm::LogicalResult maxUnpool(Node &n, Emitter &e) {
+  Value x = n.input(0), places = n.input(1);
+  if (failed(n.needsRank(0, 3, 5)))
+    return llvm::failure();
+  Exprs shape = unpooledShape(n, e), from = graph::getShape(x);
+  if (shape.empty())
+    return llvm::failure();
+  if (n.has(2)) {
+    auto given = n.known(2);
+    if (failed(given))
+      return llvm::failure();
+    if (given->size() != shape.size() ||
+        !e.agree((*given)[0], from[0], "keeps the batch") ||
+        !e.agree((*given)[1], from[1], "keeps the channels"))
+      return e.fail("'output_shape' does not fit " + e.describe(x.getType()));
+    shape = *given;
+  }
+  AffineExpr count = productOf(from, e.getContext()),
+             total = productOf(shape, e.getContext());
+  if (!count || !total || rankOf(places) != rankOf(x))
+    return e.fail("places of " + e.describe(places.getType()) +
+                  " do not fit values of " + e.describe(x.getType()));
+  Value zeros = e.broadcast(e.scalar(int64_t(0), elementOf(x)), {total});
+  Value all = buildScatterElements(zeros, e.reshape(places, {count}),
+                                   e.reshape(x, {count}), 0,
+                                   graph::ScatterReduction::none, e);
+  return n.yield(e.reshape(all, shape));
 }
 
 static llvm::LogicalResult averagePool(Node &n, Emitter &e) {
@@ -136,6 +186,7 @@ static llvm::LogicalResult lpNormalization(Node &n, Emitter &e) {
 llvm::ArrayRef<Row> charonia::frontend::onnx::poolingRows() {
   static const Row rows[] = {
       {"", "MaxPool", 1, 22, maxPool},
+      {"", "MaxUnpool", 9, 22, maxUnpool},
       {"", "AveragePool", 1, 22, averagePool},
       {"", "LpPool", 1, 22, lpPool},
       {"", "GlobalAveragePool", 1, 22, globalAveragePool},

@@ -234,8 +234,8 @@ static llvm::LogicalResult unique(Node &n, Emitter &e) {
 llvm::ArrayRef<Row> charonia::frontend::onnx::selectRows() {
   static const Row rows[] = {
       {"", "NonZero", 9, 13, nonZero},
-      {"", "Compress", 9, 11, compress},
-      {"", "Unique", 11, 11, unique},
+      {"", "Compress", 9, 28, compress},
+      {"", "Unique", 11, 28, unique},
   };
   return rows;
 }
