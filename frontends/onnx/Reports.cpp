@@ -112,8 +112,6 @@ static const char *remedyWithout(const NodeProto &node) {
   if (op == "NonMaxSuppression")
     return "end the model at boxes and scores, and select boxes outside of the "
            "engine";
-  if (op == "MaxRoiPool")
-    return "export it as RoiAlign with mode max and a sampling_ratio";
   if (op.starts_with("String") || op == "RegexFullMatch" ||
       op == "TfIdfVectorizer" || op == "ImageDecoder")
     return "prepare texts and files outside of the engine, and begin the model "

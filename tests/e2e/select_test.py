@@ -1,4 +1,5 @@
-"""Operators whose results are as large as values say, where these are constants or follow from sizes, beside ONNX Runtime."""
+"""Operators whose results are as large as values say, where these are constants or follow from sizes, and rare ones that
+undo or bound poolings, beside ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -131,6 +132,24 @@ def test_max_unpool(tmp_path, dims, window, sized):
     # Of places that windows share the last one stays; all have the same value.
     save(path, nodes, [("x", TensorProto.FLOAT, ["n", *dims[1:]])], ["y"], {})
     check(tmp_path, path, [{"x": np.random.default_rng(n).standard_normal((n, *dims[1:])).astype(F32)} for n in (1, dims[0], 5)])
+
+
+@pytest.mark.parametrize("bins, scale", [([2, 2], 1.0), ([7, 7], 0.25), ([1, 3], 0.5), ([5, 1], 1.0)], ids=str)
+@pytest.mark.parametrize("single", [False, True], ids=["images", "image"])
+def test_max_roi_pool(tmp_path, bins, scale, single):
+    """Regions inside, partly and wholly outside, turned around and of one element, with open numbers of images and regions."""
+    path = tmp_path / "m.onnx"
+    node = helper.make_node("MaxRoiPool", ["x", "r"], ["y"], pooled_shape=bins, spatial_scale=scale)
+    save(path, [node], [("x", TensorProto.FLOAT, [1 if single else "n", 3, "h", "w"]), ("r", TensorProto.FLOAT, ["k", 5])], ["y"], {})
+    feeds, rng = [], np.random.default_rng(4)
+    for images, regions, height, width in ((1, 1, 5, 8), (3, 30, 9, 13), (2, 100, 16, 7)):
+        images = 1 if single else images
+        bounds = rng.uniform(-4, 20, (regions, 4)) / scale
+        bounds[::3] = np.round(bounds[::3] * 2) / 2
+        bounds[: regions // 2, 2:] = bounds[: regions // 2, :2] + rng.uniform(0, 9, (regions // 2, 2)) / scale
+        regions = np.concatenate([rng.integers(0, images, (regions, 1)), bounds], 1).astype(F32)
+        feeds.append({"x": rng.standard_normal((images, 3, height, width)).astype(F32), "r": regions})
+    check(tmp_path, path, feeds)
 
 
 @pytest.mark.parametrize("bins, length, rate, low, high", [(20, 64, 16000, 20, 7600), (80, 400, 16000, 0, 8000), (8, 16, 8192, 0, 4096), (128, 2048, 22050, 30, 11025), (3, 5, 100, 1, 40)])  # fmt: skip

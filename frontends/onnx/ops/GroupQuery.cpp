@@ -53,7 +53,7 @@ private:
 
 llvm::LogicalResult GroupQuery::checkAttributes() {
   if (failed(needs(n, e, "causal", 1)) || failed(needs(n, e, "qk_output", 0)) ||
-      failed(n.needsRank(0, 3, 3)) || failed(n.needsRank(5, 1, 1)))
+      failed(n.needsRank(0, 3, 3)))
     return llvm::failure();
   if (n.has(3) != n.has(4))
     return e.fail("past keys need past values, and these need past keys");
@@ -141,8 +141,13 @@ llvm::LogicalResult GroupQuery::readLengths() {
   if (!total)
     return llvm::failure();
   length = graph::getShape(q)[2];
-  Value last = e.reshape(e.cast(n.input(5), i64),
-                         {keys[0], e.number(1), e.number(1), e.number(1)});
+  Exprs lengths = graph::getShape(n.input(5));
+  if (lengths.empty() || lengths.size() > 2 ||
+      !e.agree(lengths[0], keys[0], "takes a length each"))
+    return e.fail("there has to be a length for each sequence of the batch");
+  Value last =
+      e.reshape(e.cast(n.input(5), i64),
+                {graph::getShape(k)[0], e.number(1), e.number(1), e.number(1)});
   // A first prompt may be shorter than its row of queries.
   Value ends = e.add(last, e.scalar(int64_t(1), i64));
   before = e.max(e.sub(ends, e.size(length, i64)), e.scalar(int64_t(0), i64));

@@ -1,11 +1,14 @@
 // Sampling at coordinates that are data.
 #include "frontends/common/builders/Sampling.h"
+#include "frontends/common/builders/Slice.h"
 #include "frontends/onnx/Registry.h"
 #include "frontends/onnx/ops/Window.h"
 
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::onnx;
+using graph::Predicate;
+using mlir::AffineExpr;
 using mlir::Value;
 
 static llvm::LogicalResult gridSample(Node &n, Emitter &e) {
@@ -107,12 +110,106 @@ static llvm::LogicalResult roiAlign(Node &n, Emitter &e) {
   return n.yield(buildRoiAlign(n.input(0), n.input(1), n.input(2), grid, e));
 }
 
+/// To the nearest integer, away from 0 where two are.
+static Value roundAway(Value x, Emitter &e) {
+  Value nearest = e.op<graph::FloorOp>(
+      {e.add(e.op<graph::AbsOp>({x}), e.scalar(0.5, elementOf(x)))});
+  Value isNegative = e.compare(Predicate::lt, x, e.scalar(0.0, elementOf(x)));
+  return e.select(isNegative, e.op<graph::NegOp>({nearest}), nearest);
+}
+
+namespace {
+/// Along one dimension: which of its elements belong to each bin of each
+/// region, [R, bins, elements], and which bins have none, [R, bins].
+struct Bins {
+  Value members, isEmpty;
+};
+} // namespace
+
+/// Of regions [R, 5], whose bounds along the dimension are columns `low` and
+/// `low` + 2, after `scale`.
+static Bins binsOf(Value regions, int64_t low, int64_t bins, AffineExpr size,
+                   double scale, Emitter &e) {
+  mlir::Type element = elementOf(regions);
+  AffineExpr one = e.number(1);
+  auto bound = [&](int64_t column) {
+    Value at = sliceAlong(regions, 1, {e.number(column), one, 1}, e);
+    return roundAway(e.mul(at, e.scalar(scale, element)), e);
+  };
+  Value first = bound(low), unit = e.scalar(1.0, element);
+  Value extent = e.max(e.add(e.sub(bound(low + 2), first), unit), unit);
+  Value each = e.div(extent, e.scalar(double(bins), element));
+  Value bin = e.iota({one, e.number(bins)}, 1, element);
+  auto inside = [&](Value place) {
+    return e.min(e.max(e.add(place, first), e.scalar(0.0, element)),
+                 e.size(size, element));
+  };
+  Value begin = inside(e.op<graph::FloorOp>({e.mul(bin, each)})),
+        end = inside(e.op<graph::CeilOp>({e.mul(e.add(bin, unit), each)}));
+  if (!begin || !end)
+    return {};
+  Exprs spread = graph::getShape(begin);
+  spread.push_back(one);
+  Value place = e.iota({one, one, size}, 2, element);
+  Value members = e.op<graph::AndOp>(
+      {e.compare(Predicate::ge, place, e.reshape(begin, spread)),
+       e.compare(Predicate::lt, place, e.reshape(end, spread))});
+  return {members, e.compare(Predicate::le, end, begin)};
+}
+
+/// The largest element of each bin of each region, 0 of a bin without any: of
+/// rows first, so that no element is compared for each column of bins.
+static llvm::LogicalResult maxRoiPool(Node &n, Emitter &e) {
+  Value x = n.input(0), regions = e.widen(n.input(1));
+  auto pooled = n.integers("pooled_shape");
+  if (failed(n.needsRank(0, 4, 4)) || failed(n.needsRank(1, 2, 2)) || !regions)
+    return llvm::failure();
+  if (!pooled || pooled->size() != 2 || pooled->front() < 1 ||
+      pooled->back() < 1 || std::max((*pooled)[0], (*pooled)[1]) > maxDimension)
+    return e.fail("attribute 'pooled_shape' has to be a height and a width");
+  if (!e.agree(graph::getShape(regions)[1], e.number(5), "reads bounds"))
+    return e.fail("regions have an image and four bounds each, not " +
+                  e.describe(n.input(1).getType()));
+  Exprs shape = graph::getShape(x);
+  AffineExpr count = graph::getShape(regions)[0], one = e.number(1),
+             height = e.number((*pooled)[0]), width = e.number((*pooled)[1]);
+  double scale = n.number("spatial_scale", 1);
+  Bins rows = binsOf(regions, 2, (*pooled)[0], shape[2], scale, e),
+       columns = binsOf(regions, 1, (*pooled)[1], shape[3], scale, e);
+  // Of one image nothing is copied.
+  bool isSingle = shape[0] == one;
+  Value image =
+      e.reshape(sliceAlong(regions, 1, {e.number(0), one, 1}, e), {count});
+  Value images = isSingle ? x
+                          : e.op<graph::GatherOp>(
+                                {x, e.cast(image, e.getBuilder().getI64Type())},
+                                e.attr("axis", int64_t(0)));
+  Value lowest = e.scalar(lowestOf(elementOf(x)), elementOf(x));
+  auto largest = [&](Value members, const Exprs &as, Value of,
+                     const Exprs &dims, int64_t axis) {
+    return e.reduce(
+        graph::ReduceKind::max,
+        e.select(e.reshape(members, as), e.reshape(of, dims), lowest), axis,
+        false);
+  };
+  Value high =
+      largest(rows.members, {count, one, height, shape[2], one}, images,
+              {isSingle ? one : count, shape[1], one, shape[2], shape[3]}, 3);
+  Value y = largest(columns.members, {count, one, one, width, shape[3]}, high,
+                    {count, shape[1], height, one, shape[3]}, 4);
+  Value isEmpty =
+      e.op<graph::OrOp>({e.reshape(rows.isEmpty, {count, one, height, one}),
+                         e.reshape(columns.isEmpty, {count, one, one, width})});
+  return n.yield(e.select(isEmpty, e.scalar(0.0, elementOf(x)), y));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::onnx::samplingRows() {
   static const Row rows[] = {
       {"", "GridSample", 16, 22, gridSample},
       {"", "AffineGrid", 20, 20, affineGrid},
       {"", "DeformConv", 19, 22, deformConv},
       {"", "RoiAlign", 10, 22, roiAlign},
+      {"", "MaxRoiPool", 1, 22, maxRoiPool},
   };
   return rows;
 }
