@@ -413,6 +413,18 @@ def test_refused(tmp_path, op, inputs, attributes, words):
     assert f"node 'n' (com.microsoft.{op}, opset 1)" in str(error.value)
 
 
+@pytest.mark.parametrize("total, words", [(7, "a total length of 7 is not supported: it is neither that of the past and the queries, 6, nor always inside of the past"), (None, "the total length is data")])
+def test_total_length_of_a_past(tmp_path, total, words):
+    """One that fits no form of the cache is refused; of one that is data the user is told what is taken."""
+    r = Random()
+    past = r.floats(1, 2, 5, 16)
+    inputs = [r.floats(1, 1, 64), r.floats(1, 1, 32), r.floats(1, 1, 32), past, past, np.array([5], I32), np.array(total or 6, I32)]
+    onnx.save(make("GroupQueryAttention", inputs, {"num_heads": 4, "kv_num_heads": 2}, [6] if total else (), 3), tmp_path / "m.onnx")
+    result = harness.invoke("compile", tmp_path / "m.onnx", "-o", tmp_path / "m.engine", "--target", "x86-64-v3")
+    assert result.kind == ("refused" if total else "ok")
+    assert words in result.stderr
+
+
 def test_gathered_table_stays_packed(tmp_path):
     """A table of 4 bits takes no more in an engine, and no kernel makes all of it floats."""
     r, rows, width, block = Random(), 500, 64, 32

@@ -114,7 +114,8 @@ AffineExpr GroupQuery::presentLength(AffineExpr past) {
     return past;
   if (!e.agree(whole, both, "has the past and the queries in its total"))
     return e.fail("a total length of " + e.getSymbols().toString(whole) +
-                      " is neither that of the past and the queries, " +
+                      " is not supported: it is neither that of the past and "
+                      "the queries, " +
                       e.getSymbols().toString(both) +
                       ", nor always inside of the past",
                   "fix these sizes with --shape");
@@ -127,23 +128,24 @@ llvm::LogicalResult GroupQuery::readLengths() {
   for (unsigned i : {3, 4})
     if (failed(n.needsRank(i, 4, 4)))
       return llvm::failure();
-  Exprs past = graph::getShape(n.input(3)), keys = graph::getShape(k);
-  if (past[2] == e.number(0))
+  auto past = [&] { return graph::getShape(n.input(3))[2]; };
+  if (past() == e.number(0))
     return llvm::success();
   for (auto [i, now] : {std::pair(3u, k), {4u, v}}) {
     Exprs were = graph::getShape(n.input(i)), are = graph::getShape(now);
     if (!e.agree(were[0], are[0], "continues each sequence") ||
-        were[1] != are[1] || were[2] != past[2] || were[3] != are[3])
+        !e.agree(were[2], past(), "has a value for each key") ||
+        were[1] != are[1] || were[3] != are[3])
       return e.fail("a past of " + e.describe(n.input(i).getType()) +
                     " does not fit " + e.describe(now.getType()));
   }
-  total = presentLength(past[2]);
+  total = presentLength(past());
   if (!total)
     return llvm::failure();
   length = graph::getShape(q)[2];
   Exprs lengths = graph::getShape(n.input(5));
   if (lengths.empty() || lengths.size() > 2 ||
-      !e.agree(lengths[0], keys[0], "takes a length each"))
+      !e.agree(lengths[0], graph::getShape(k)[0], "takes a length each"))
     return e.fail("there has to be a length for each sequence of the batch");
   Value last =
       e.reshape(e.cast(n.input(5), i64),
