@@ -98,10 +98,11 @@ def test_old_arange(tmp_path, opset):
     check(tmp_path, path, [{"x": rng.standard_normal((b, n, 6)).astype(F32)} for b, n in ((1, 1), (2, 7), (3, 40))])
 
 
-def test_nonzero_of_ones(tmp_path):
-    """Coordinates of all elements, of open sizes."""
+@pytest.mark.parametrize("fill", [2.5, 0.0])
+def test_nonzero_of_one_number(tmp_path, fill):
+    """Coordinates of all elements, of open sizes, or of none."""
     path = tmp_path / "m.onnx"
-    one = onnx.numpy_helper.from_array(np.array([2.5], F32))
+    one = onnx.numpy_helper.from_array(np.array([fill], F32))
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),
         helper.make_node("ConstantOfShape", ["shape"], ["ones"], value=one),

@@ -82,17 +82,18 @@ static Value listOf(ArrayRef<int64_t> values, Emitter &e) {
   return tensorOf(values, {int64_t(values.size())}, e);
 }
 
-/// Whether all elements, however many, are the same one that is not 0.
-static bool isFilled(Value value, Emitter &e) {
+/// Of a tensor whose elements, however many, are all the same one: whether that
+/// is not 0.
+static std::optional<bool> isFilled(Value value, Emitter &e) {
   auto spread = value.getDefiningOp<graph::BroadcastOp>();
   auto one = e.constantOf(spread ? spread.getInput() : value);
   if (!one || !one.isSplat())
-    return false;
+    return std::nullopt;
   auto element = one.getSplatValue<mlir::Attribute>();
   if (auto number = llvm::dyn_cast<mlir::FloatAttr>(element))
     return !number.getValue().isZero();
   auto number = llvm::dyn_cast<mlir::IntegerAttr>(element);
-  return number && !number.getValue().isZero();
+  return number ? std::optional(!number.getValue().isZero()) : std::nullopt;
 }
 
 /// The coordinates of all elements of a tensor, [rank, elements].
@@ -111,8 +112,9 @@ static llvm::LogicalResult nonZero(Node &n, Emitter &e) {
   Value x = n.input(0);
   Exprs shape = graph::getShape(x);
   // PyTorch's exporter made ranges of ones up to opset 10.
-  if (!shape.empty() && isFilled(x, e))
-    return n.yield(allCoordinates(shape, e));
+  if (auto filled = isFilled(x, e); filled && !shape.empty())
+    return n.yield(*filled ? allCoordinates(shape, e)
+                           : tensorOf({}, {int64_t(shape.size()), 0}, e));
   auto elements = keys(n, e, 0);
   if (failed(elements))
     return llvm::failure();
