@@ -9,7 +9,8 @@ Writes tests/frontends/pytorch/schemas.txt: each row of the table, and which arg
 results may be views of by its schema, "-" for none. ctest compares that with the rows'
 Alias. With --samples PyTorch's own sample inputs show what schemas do not say: rows
 that are views of something all the same are printed. And Decompositions.inc: operators
-of which run_decompositions() replaces one without a row by others.
+of which run_decompositions() replaces one without a row by others. And Outputs.inc: what
+overloads with `out=` compute, where their names do not say which row that is.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import operator_table  # noqa: E402
 
 SCHEMAS = ROOT / "tests/frontends/pytorch/schemas.txt"
 DECOMPOSITIONS = ROOT / "frontends/pytorch/Decompositions.inc"
+OUTPUTS = ROOT / "frontends/pytorch/Outputs.inc"
 
 
 def overload(row: str):
@@ -80,6 +82,23 @@ def schemas() -> str:
     return "\n".join(lines) + "\n"
 
 
+def outputs() -> str:
+    """A row computes what an overload does that has its arguments, and behind them those that it writes to."""
+    lines = []
+    for row in operator_table.simple_rows("pytorch"):
+        if not row.startswith("aten."):
+            continue
+        packet, own = getattr(torch.ops.aten, row.split(".")[1]), overload(row)._schema.arguments
+        for which in packet.overloads():
+            schema = getattr(packet, which)._schema
+            given = [(a.name, str(a.type)) for a in schema.arguments if not (a.kwarg_only and a.alias_info)]
+            if len(given) == len(schema.arguments) or given != [(a.name, str(a.type)) for a in own]:
+                continue
+            if (which.removesuffix("out").removesuffix("_") or "default") != row.split(".")[2] or not which.endswith("out"):
+                lines.append(f'{{"{row.rpartition(".")[0]}.{which}", "{row}"}},')
+    return "// Written by scripts/pytorch_schemas.py.\n" + "\n".join(sorted(lines)) + "\n"
+
+
 def decompositions() -> str:
     rows = {row.removeprefix("aten.").removesuffix(".default") for row in operator_table.simple_rows("pytorch")}
     found = {str(op).removeprefix("aten.") for op in core_aten_decompositions() if str(op).startswith("aten.")}
@@ -101,7 +120,7 @@ def main() -> int:
         told = {line.split()[0].split(".")[1] for line in schemas().splitlines() if not line.endswith(" -")}
         rows = {row.split(".")[1] for row in operator_table.simple_rows("pytorch")}
         print("views that no schema tells of:", *sorted(viewed_by_samples() & rows - told))
-    for path, text in ((SCHEMAS, schemas()), (DECOMPOSITIONS, decompositions())):
+    for path, text in ((SCHEMAS, schemas()), (DECOMPOSITIONS, decompositions()), (OUTPUTS, outputs())):
         if "--check" not in sys.argv:
             path.write_text(text)
         elif path.read_text() != text:

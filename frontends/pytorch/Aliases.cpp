@@ -153,6 +153,8 @@ static std::optional<bool> staysSized(const TensorMeta &own,
 /// asks for the others).
 static const Argument *sharedArgument(const Node &node, const Target &target,
                                       unsigned result) {
+  if (target.isOut)
+    return findWritten(node, target, result);
   if (target.row && !target.inPlace && target.row->alias == Alias::No)
     return nullptr;
   const Argument *list = target.row ? findArgument(node, "tensors") : nullptr;
@@ -193,7 +195,7 @@ void ProgramImporter::addAliases(const Node &node) {
         return;
       }
       // What is written to in place is the same tensor.
-      if (base && target.inPlace && index == 0) {
+      if (base && (target.isOut || (target.inPlace && index == 0))) {
         names[name] = base;
         return;
       }
@@ -242,10 +244,21 @@ ProgramImporter::Entry *ProgramImporter::rootOf(StringRef name) {
 
 // What is needed.
 
+const Argument *pytorch::findWritten(const Node &node, const Target &target,
+                                     unsigned result) {
+  const Argument *found = nullptr;
+  size_t count = node.outputs.size();
+  if (target.inPlace && result == 0)
+    found = findArgument(node, "self");
+  else if (target.isOut && result < count && count <= node.inputs.size())
+    found = &node.inputs[node.inputs.size() - count + result].value;
+  return found && found->kind == Kind::Tensor ? found : nullptr;
+}
+
 /// Whether the node may write to its operands: in place by its name, or an
 /// operator of which nothing is known.
 static bool mayWrite(const Node &node, const Target &target) {
-  if (target.inPlace)
+  if (target.inPlace || target.isOut)
     return true;
   StringRef op = node.target;
   if (target.row || target.isCheck || isLoop(node) ||
@@ -324,9 +337,15 @@ llvm::DenseSet<const Node *> ProgramImporter::findNeeded() {
         if (ExpressionPtr number = expressionOf(output.text))
           isNeeded |=
               number->head == "Symbol" && symbols.contains(number->name);
+    auto isWritten = [&](const Argument &argument) {
+      for (size_t i = 0; i < node.outputs.size(); ++i)
+        if (findWritten(node, target, i) == &argument)
+          return true;
+      return !target.row;
+    };
     if (!isNeeded && mayWrite(node, target))
       for (const NamedArgument &input : node.inputs)
-        if (!target.inPlace || input.name == "self")
+        if (isWritten(input.value))
           forEachTensor(input.value, [&](const std::string &name) {
             isNeeded |= reaches(find(name), memory);
           });
@@ -442,5 +461,32 @@ llvm::LogicalResult ProgramImporter::write(Entry &written, mlir::Value value) {
                           emitter.describe(before.getType()));
   }
   markStale(*root, fresh);
+  return llvm::failure(emitter.failed());
+}
+
+/// Writes what a node gives to the tensors that it names. One of which there is
+/// no view yet becomes the result, of whatever sizes: PyTorch resizes what
+/// `out=` names.
+llvm::LogicalResult ProgramImporter::writeResults(Call &call,
+                                                  const Target &target,
+                                                  ArrayRef<Part> results) {
+  const Node &node = call.getNode();
+  for (size_t i = 0; i < (target.isOut ? node.outputs.size() : 1); ++i) {
+    const Argument *written = findWritten(node, target, i);
+    Entry *entry = written ? find(written->text) : nullptr;
+    const TensorMeta *meta = written ? metaOf(written->text) : nullptr;
+    if (!entry || !meta || i >= results.size())
+      return emitter.fail("writes to no tensor", "export the program again");
+    mlir::Type element = partType(meta->dtype, emitter.getContext());
+    Part part{
+        emitter.cast(results[i].value, element), results[i].imaginary, {}};
+    bool isAlone = target.isOut && entry->node && !entry->base &&
+                   llvm::none_of(entry->views,
+                                 [](Entry *view) { return bool(view->value); });
+    if (isAlone)
+      setValue(*entry, part);
+    else if (!currentValue(*entry) || failed(write(*entry, part.value)))
+      return llvm::failure();
+  }
   return llvm::failure(emitter.failed());
 }

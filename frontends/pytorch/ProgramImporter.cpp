@@ -334,15 +334,8 @@ llvm::LogicalResult ProgramImporter::importResults(const Node &node,
   for (auto [i, value] : llvm::enumerate(call.getResults()))
     results.push_back(
         {value, i < imaginary.size() ? imaginary[i] : mlir::Value(), {}});
-  if (!target.inPlace)
-    return setResults(call, results);
-  const Argument *self = findArgument(node, "self");
-  Entry *entry =
-      self && self->kind == Kind::Tensor ? find(self->text) : nullptr;
-  if (!entry || results.empty() || !currentValue(*entry))
-    return emitter.fail("writes to no tensor", "export the program again");
-  return write(*entry,
-               emitter.cast(results.front().value, elementOf(entry->value)));
+  return target.inPlace || target.isOut ? writeResults(call, target, results)
+                                        : setResults(call, results);
 }
 
 void ProgramImporter::importNode(const Node &node) {
@@ -354,7 +347,10 @@ void ProgramImporter::importNode(const Node &node) {
       isTainted |= entry && entry->isTainted;
     });
   Target target = findTarget(node.target);
-  Call call(emitter, node, *this, target.inPlace);
+  Call call(emitter, node, *this, target.inPlace || target.isOut);
+  for (size_t i = 0; target.isOut && i < node.outputs.size(); ++i)
+    if (i < node.inputs.size())
+      call.ignore({node.inputs.rbegin()[i].name});
   bool isKnown = target.row || isLoop(node);
   bool good =
       !(isTainted && isKnown) && succeeded(importResults(node, target, call));
@@ -374,9 +370,9 @@ void ProgramImporter::importNode(const Node &node) {
       entry->value = {};
       entry->isTainted = true;
     }
-  if (target.inPlace)
-    if (const Argument *self = findArgument(node, "self"))
-      if (Entry *entry = rootOf(self->text))
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    if (const Argument *written = findWritten(node, target, i))
+      if (Entry *entry = rootOf(written->text))
         entry->isTainted = true;
 }
 

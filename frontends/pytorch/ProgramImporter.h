@@ -17,6 +17,9 @@ const Argument *findArgument(const Node &node, llvm::StringRef name);
 /// Calls `visit` with each name of a tensor in an argument.
 void forEachTensor(const Argument &argument,
                    llvm::function_ref<void(const std::string &)> visit);
+/// The tensor that a result of the node is written to; null where it is new.
+const Argument *findWritten(const Node &node, const Target &target,
+                            unsigned result);
 /// Adds the names of an expression's symbols; null has none.
 void collectSymbols(const ExpressionPtr &expression,
                     llvm::StringSet<> &symbols);
@@ -130,6 +133,8 @@ private:
                const llvm::DenseSet<const Entry *> &memory);
   mlir::Value fitted(mlir::Value value, mlir::Value over);
   llvm::LogicalResult write(Entry &written, mlir::Value value);
+  llvm::LogicalResult writeResults(Call &call, const Target &target,
+                                   llvm::ArrayRef<Part> results);
   void markStale(Entry &entry, const llvm::DenseSet<const Entry *> &fresh);
   Failed failUndecided(const Entry &entry);
 

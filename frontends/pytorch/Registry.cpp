@@ -54,6 +54,25 @@ static const Row *findFunctional(StringRef name, StringRef overload) {
   return found;
 }
 
+/// The row of what an overload with `out=` computes: "aten.dot.out" and
+/// "aten.sum.dim_out" say it by their names, others are listed.
+static const Row *findComputed(StringRef name, StringRef overload) {
+  static constexpr std::pair<StringRef, const char *> listed[] = {
+#include "frontends/pytorch/Outputs.inc"
+  };
+  std::string whole = (name + "." + overload).str();
+  auto *it = llvm::lower_bound(listed, whole, [](auto &entry, StringRef op) {
+    return entry.first < op;
+  });
+  if (it != std::end(listed) && it->first == whole)
+    return findRow(it->second);
+  if (!overload.consume_back("out"))
+    return nullptr;
+  overload.consume_back("_");
+  return findRow(
+      (name + "." + (overload.empty() ? "default" : overload)).str());
+}
+
 Target charonia::frontend::pytorch::findTarget(StringRef target) {
   Target result;
   if (!target.consume_front("torch.ops."))
@@ -73,6 +92,8 @@ Target charonia::frontend::pytorch::findTarget(StringRef target) {
     result.inPlace = result.row && (result.row->alias == Alias::No ||
                                     result.row->alias == Alias::Real);
   }
+  if (!result.row)
+    result.isOut = result.row = findComputed(name, overload);
   // Those with a token that orders them begin with "_functional".
   StringRef check = name;
   if (check.consume_front("aten.")) {

@@ -109,6 +109,8 @@ struct Target {
   const Row *row = nullptr;
   /// It writes its result to `self`.
   bool inPlace = false;
+  /// It writes its results to its last arguments, as many of them: "add.out".
+  bool isOut = false;
   /// It has no result that anybody computes with: an assertion.
   bool isCheck = false;
 };

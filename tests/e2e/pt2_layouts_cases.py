@@ -83,6 +83,37 @@ class InPlace(Case):
         return before, y, view, row, flat, early, z, w, tail, x + 1
 
 
+class Outputs(Case):
+    """Results that are written where `out=` says: over others, through views, over operands, in other types, and resized."""
+
+    exact = True
+    dims = ({0: BATCH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 3, 4),)
+
+    def forward(self, x):
+        a, b = x[:, 0], x[:, 1]
+        largest, wide, all_of, parts = torch.empty_like(a), torch.empty_like(a, dtype=torch.float64), torch.empty(0), torch.zeros_like(x)
+        before = parts + 0
+        torch.maximum(a, b, out=largest)
+        torch.add(a, b, out=wide)
+        torch.cat([a, b], 1, out=all_of)
+        torch.mul(a, b, out=parts[:, 1])
+        seen = parts * 2
+        torch.div(a, b, rounding_mode="floor", out=parts[:, 2, ...])
+        values, places, most, where = torch.empty_like(x), torch.empty_like(x, dtype=torch.int64), torch.empty_like(a), torch.empty_like(a, dtype=torch.int64)
+        torch.sort(x, 1, out=(values, places))
+        torch.max(x, 1, out=(most, where))
+        truths, z = torch.empty_like(a), torch.empty_like(a, dtype=torch.complex64)
+        torch.gt(a, b, out=truths)
+        torch.complex(a, b, out=z)
+        summed = b * 3
+        torch.sum(x, 1, out=summed)
+        torch.clamp(summed, -1, 1, out=summed)
+        return (largest, wide.float(), all_of, before, parts, seen, values, places, most, where, truths, torch.view_as_real(z), summed)
+
+
 class Index(Case):
     dims = ({0: BATCH, 1: LENGTH}, {0: BATCH, 1: LENGTH})
 
@@ -272,7 +303,7 @@ class Parts(Case):
 
 CASES = {
     cls.__name__.lower(): cls for cls in (
-        View, Slice, InPlace, Index, Storage, Scatter, Alias, Layouts, Parts,
+        View, Slice, InPlace, Outputs, Index, Storage, Scatter, Alias, Layouts, Parts,
     )
 }  # fmt: skip
 

@@ -85,6 +85,24 @@ TEST(PyTorchRegistry, ViewsAreThoseOfTheSchemas) {
         << row.op << " is not in schemas.txt: run scripts/pytorch_schemas.py";
 }
 
+TEST(PyTorchRegistry, WhatIsWrittenElsewhereHasTheRowsOfItsArguments) {
+  for (auto [op, computed] :
+       {std::pair("maximum.out", "maximum.default"),
+        std::pair("all.out", "all.dim"),
+        std::pair("all.all_out", "all.default"),
+        std::pair("div.out_mode", "div.Tensor_mode"),
+        std::pair("eq.Scalar_out", "eq.Scalar"),
+        std::pair("sort.values_stable", "sort.stable"),
+        std::pair("sum.IntList_out", "sum.dim_IntList"),
+        std::pair("max.dim_max", "max.dim")}) {
+    Target target = findTarget(std::string("torch.ops.aten.") + op);
+    ASSERT_TRUE(target.row) << op;
+    EXPECT_EQ(target.row->op, std::string("aten.") + computed);
+    EXPECT_TRUE(target.isOut && !target.inPlace) << op;
+  }
+  EXPECT_FALSE(findTarget("torch.ops.aten.add.Tensor").isOut);
+}
+
 TEST(PyTorchRegistry, NamesThatAreNone) {
   for (const char *name :
        {"torch.ops.aten.__inone__.Tensor", "torch.ops.aten._.default",
