@@ -16,7 +16,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::allRows() {
                       assembleRows(),      diagonalRows(),    gammaRows(),
                       groupedRows(),       samplingRows(),    spectrumRows(),
                       unaryRows(),         convolutionRows(), attentionRows(),
-                      randomRows()})
+                      randomRows(),        linearRows(),      quantizeRows()})
       all.insert(all.end(), list.begin(), list.end());
     llvm::sort(all, [](const Row &a, const Row &b) {
       return StringRef(a.op) < StringRef(b.op);

@@ -97,6 +97,8 @@ llvm::ArrayRef<Row> unaryRows();
 llvm::ArrayRef<Row> convolutionRows();
 llvm::ArrayRef<Row> attentionRows();
 llvm::ArrayRef<Row> spectrumRows();
+llvm::ArrayRef<Row> linearRows();
+llvm::ArrayRef<Row> quantizeRows();
 
 /// Builds the results of a call that has complex numbers among its arguments or
 /// results, or fails where the row cannot.

@@ -84,6 +84,45 @@ class Assembled(Case):
         )  # fmt: skip
 
 
+class Determinants(Case):
+    """Of matrices whose size is known; products of vectors of 3; of matrices that are singular, and large."""
+
+    dims = ({0: BATCH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 4, 6),)
+
+    def forward(self, x):
+        la, a, b = torch.linalg, x[..., :3], x[..., 3:]
+        m = x[:, :3, :3]
+        square, one = x[0, :1, :1], x[:, :4, :4]
+        return (
+            la.cross(a, b), torch.cross(a[0], b[0]), torch.cross(a, b, -1), la.cross(m, x[:1, :3, 3:], dim=1), la.cross((a * 9).to(torch.int32), (b * 9).to(torch.int32)), la.cross(a[:1, :1], b),
+            la.det(m), torch.det(square), torch.det(one), *la.slogdet(one * 100), *torch.slogdet(m), torch.logdet(m @ m.mT + 1), la.det(one[:, :1] * one[:, :, :1]), *la.slogdet(one * 0), torch.det(x[:, :0, :0]),
+        )  # fmt: skip
+
+
+class FakeQuantized(Case):
+    """What training for quantization rounds: half to even, cut, and back; what is cut is told."""
+
+    exact = True
+    dims = ({0: BATCH, 1: LENGTH},)
+
+    def inputs(self, b, n):
+        return (torch.round(torch.randn(b, n, 4) * 40) / 20,)
+
+    def forward(self, x):
+        one, each, aten = torch.fake_quantize_per_tensor_affine, torch.fake_quantize_per_channel_affine, torch.ops.aten
+        scales, points = torch.tensor([0.1, 0.2, 0.05, 0.7]), torch.tensor([0, 3, -7, 19], dtype=torch.int32)
+        scale, point, on = torch.tensor([0.07]), torch.tensor([2], dtype=torch.int32), torch.tensor([1])
+        return (
+            one(x, 0.1, 3, -128, 127), one(x, 1 / 3, 0, 0, 255), one(x, scale[0], point[0], -8, 7), one(x, scale, point, -8, 7), one(x.half(), 0.1, 3, 0, 15), one(torch.arange(-8, 8) * 0.05, 0.1, 0, -128, 127),
+            each(x, scales, points, 2, -128, 127), each(x[:1], scales[:1], points[:1], 0, -5, 5), each(x, scales, points + 0.25, 2, 0, 255), *aten.fake_quantize_per_tensor_affine_cachemask(x, 0.1, 0, -20, 20),
+            *aten.fake_quantize_per_channel_affine_cachemask(x, scales, points, 2, -20, 20), *aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(x, scale, point, on, -8, 7),
+            *aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(x, scale, point, on * 0, -8, 7),
+        )  # fmt: skip
+
+
 class Counted(Case):
     """Counts, what is not NaN, both extrema, products of vectors, whole divisors."""
 
@@ -152,7 +191,7 @@ class Gammas(Case):
         )  # fmt: skip
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Norms, Assembled, Counted, Experts, Gammas)}
+CASES = {cls.__name__.lower(): cls for cls in (Norms, Assembled, Determinants, FakeQuantized, Counted, Experts, Gammas)}
 
 
 if __name__ == "__main__":

@@ -65,6 +65,25 @@ class PoolOpen(Case):
         )  # fmt: skip
 
 
+class Unpool(Case):
+    """Maxima put back where they were found; the size that is left out, and others."""
+
+    dims = ({0: BATCH}, {0: BATCH})
+
+    def inputs(self, b, n):
+        return torch.randn(b, 3, 9, 7), torch.randn(b, 2, 4, 6, 5)
+
+    def forward(self, x, y):
+        pooled, at = F.max_pool2d(x, 2, return_indices=True)
+        deep, there = F.max_pool3d(y, 2, return_indices=True)
+        line, here = F.max_pool1d(x[:, 0], 2, return_indices=True)
+        apart, far = F.max_pool2d(x[..., :6], 2, 3, return_indices=True)
+        return (
+            F.max_unpool2d(pooled[0], at[0], 2, output_size=(9, 7)), F.max_unpool2d(pooled, at, 2, output_size=(9, 7)), F.max_unpool2d(apart, far, 2, 3, output_size=(9, 6)), F.max_unpool1d(line, here, 2, output_size=[7]),
+            F.max_unpool3d(deep, there, 2, output_size=(4, 6, 5)), F.max_unpool3d(deep[1:2, 0], there[1:2, 0], 2, output_size=(5, 6, 5)),
+        )  # fmt: skip
+
+
 class Norm(Case):
     def __init__(self):
         super().__init__()
@@ -362,7 +381,7 @@ class MaxPlaces(Case):
 
 CASES = {
     cls.__name__.lower(): cls for cls in (
-        Conv, Pool, PoolOpen, Norm, Attention, Product, Resize, Sample, Recurrent, Fold, Transposed, Heads,
+        Conv, Pool, PoolOpen, Unpool, Norm, Attention, Product, Resize, Sample, Recurrent, Fold, Transposed, Heads,
         Rotary, Solid, Scaled, HalfNorm, MaxPlaces,
     )
 }  # fmt: skip

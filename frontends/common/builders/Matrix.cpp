@@ -58,3 +58,56 @@ Value charonia::frontend::buildAttention(Value query, Value key, Value value,
     attributes.push_back(e.unit("causal"));
   return e.op<graph::AttentionOp>(operands, attributes);
 }
+
+/// By the products of each row's elements with the minors of the rows above,
+/// one for each set of columns.
+Value frontend::buildDeterminant(Value x, Emitter &e) {
+  constexpr int64_t maxRows = 6;
+  if (!x)
+    return {};
+  Exprs dims = graph::getShape(x);
+  int64_t rank = dims.size();
+  std::string type = e.describe(x.getType());
+  if (rank < 2)
+    return e.fail("the determinant of " + type + ", which is no matrix");
+  auto rows = graph::constantOf(dims[rank - 2]),
+       columns = graph::constantOf(dims[rank - 1]);
+  if (!rows || !columns)
+    return e.fail("the determinant of " + type +
+                      " is not supported: how large matrices are has to be "
+                      "known",
+                  "fix these sizes with --shape");
+  if (*rows != *columns)
+    return e.fail("the determinant of " + type + ", which is not square");
+  if (*rows > maxRows)
+    return e.fail("the determinant of " + type +
+                      " is not supported: matrices may have up to " +
+                      llvm::Twine(maxRows) + " rows",
+                  "compute it outside of the model");
+  if (*rows == 0)
+    return e.broadcast(e.scalar(1.0, elementOf(x)),
+                       llvm::ArrayRef(dims).drop_back(2));
+  auto element = [&](int64_t row, int64_t column) {
+    Exprs starts(rank, e.number(0)), part = dims;
+    starts[rank - 2] = e.number(row);
+    starts[rank - 1] = e.number(column);
+    part[rank - 2] = part[rank - 1] = e.number(1);
+    Value one = e.slice(x, starts, llvm::SmallVector<int64_t>(rank, 1), part);
+    return e.reshape(one, llvm::ArrayRef(part).drop_back(2));
+  };
+  std::vector<Value> minors(int64_t(1) << *rows);
+  for (unsigned columns = 1; columns < minors.size(); ++columns) {
+    int row = llvm::popcount(columns) - 1, behind = 0;
+    for (int64_t c = *rows - 1; c >= 0; --c) {
+      if (!(columns >> c & 1))
+        continue;
+      Value term = element(row, c);
+      if (row > 0)
+        term = e.mul(term, minors[columns & ~(1u << c)]);
+      Value &sum = minors[columns];
+      sum = !sum ? term : behind % 2 == 0 ? e.add(sum, term) : e.sub(sum, term);
+      ++behind;
+    }
+  }
+  return minors.back();
+}

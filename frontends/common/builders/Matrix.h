@@ -27,6 +27,9 @@ mlir::Value buildMatmul(mlir::Value lhs, mlir::Value rhs, Emitter &e);
 /// The same in the type of its sums: integers of 16 bits are summed in 32.
 mlir::Value buildProduct(mlir::Value lhs, mlir::Value rhs, Emitter &e);
 
+/// The determinants of matrices of up to 6 rows, the last two dimensions.
+mlir::Value buildDeterminant(mlir::Value x, Emitter &e);
+
 /// Attention of query [B, H, S, D], key and value [B, Hkv, T, D]; a row that
 /// may attend to no key gives 0. `mask` keeps where it is true, or is added
 /// where it is of floats; it may be null.

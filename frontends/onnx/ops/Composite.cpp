@@ -1,5 +1,6 @@
 // Operators made of several others.
 #include "frontends/common/builders/Einsum.h"
+#include "frontends/common/builders/Matrix.h"
 #include "frontends/onnx/Registry.h"
 
 using namespace charonia;
@@ -39,58 +40,11 @@ static llvm::LogicalResult einsum(Node &n, Emitter &e) {
   return n.yield(buildEinsum(n.text("equation"), n.allInputs(), e));
 }
 
-/// By the products of each row's elements with the minors of the rows above,
-/// one for each set of columns.
 static llvm::LogicalResult determinant(Node &n, Emitter &e) {
-  constexpr int64_t maxRows = 6;
-  Value x = n.input(0);
   if (failed(n.needsRank(0, 2, 32)))
     return llvm::failure();
-  Exprs dims = graph::getShape(x);
-  int64_t rank = dims.size();
-  auto rows = graph::constantOf(dims[rank - 2]),
-       columns = graph::constantOf(dims[rank - 1]);
-  std::string type = e.describe(x.getType());
-  if (!rows || !columns)
-    return e.fail("the determinant of " + type +
-                      " is not supported: how large matrices are has to be "
-                      "known",
-                  "fix these sizes with --shape");
-  if (*rows != *columns)
-    return e.fail("the determinant of " + type + ", which is not square");
-  if (*rows > maxRows)
-    return e.fail("the determinant of " + type +
-                      " is not supported: matrices may have up to " +
-                      llvm::Twine(maxRows) + " rows",
-                  "compute it outside of the model");
-  if (*rows == 0)
-    return n.yield(e.broadcast(e.scalar(1.0, elementOf(x)),
-                               llvm::ArrayRef(dims).drop_back(2)));
-  Value wide = e.widen(x);
-  auto element = [&](int64_t row, int64_t column) {
-    Exprs starts(rank, e.number(0)), part = dims;
-    starts[rank - 2] = e.number(row);
-    starts[rank - 1] = e.number(column);
-    part[rank - 2] = part[rank - 1] = e.number(1);
-    Value one =
-        e.slice(wide, starts, llvm::SmallVector<int64_t>(rank, 1), part);
-    return e.reshape(one, llvm::ArrayRef(part).drop_back(2));
-  };
-  std::vector<Value> minors(int64_t(1) << *rows);
-  for (unsigned columns = 1; columns < minors.size(); ++columns) {
-    int row = llvm::popcount(columns) - 1, behind = 0;
-    for (int64_t c = *rows - 1; c >= 0; --c) {
-      if (!(columns >> c & 1))
-        continue;
-      Value term = element(row, c);
-      if (row > 0)
-        term = e.mul(term, minors[columns & ~(1u << c)]);
-      Value &sum = minors[columns];
-      sum = !sum ? term : behind % 2 == 0 ? e.add(sum, term) : e.sub(sum, term);
-      ++behind;
-    }
-  }
-  return n.yield(e.cast(minors.back(), elementOf(x)));
+  Value x = n.input(0);
+  return n.yield(e.cast(buildDeterminant(e.widen(x), e), elementOf(x)));
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::compositeRows() {

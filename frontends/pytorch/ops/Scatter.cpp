@@ -349,6 +349,29 @@ static LogicalResult put(Call &c) {
       graph::getShape(x)));
 }
 
+/// What a pooling found, put back where it was found; elsewhere 0. The last
+/// dimensions, as many as `output_size` has, are one for the positions.
+static LogicalResult unpool(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value x = c.tensor("self"), index = c.tensor("indices");
+  Exprs whole = c.resultShape();
+  int64_t spatial = c.sizes("output_size").size();
+  c.ignore({"stride", "padding"});
+  if (e.failed() || rankOf(x) < spatial || rankOf(index) != rankOf(x))
+    return c.fail("needs positions of the operand's elements");
+  auto flatten = [&](llvm::ArrayRef<AffineExpr> shape) {
+    Exprs flat(shape.drop_back(spatial));
+    flat.push_back(productOf(shape.take_back(spatial), e.getContext()));
+    return flat;
+  };
+  Exprs lines = flatten(graph::getShape(x));
+  Value y = buildScatterElements(
+      e.broadcast(e.scalar(int64_t(0), elementOf(x)), flatten(whole)),
+      e.reshape(index, lines), e.reshape(x, lines), lines.size() - 1,
+      ScatterReduction::none, e);
+  return c.yield(e.reshape(y, whole));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::pytorch::scatterRows() {
   static const Row rows[] = {
       {"aten.index_put.default", partwise(indexPut)},
@@ -359,6 +382,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::scatterRows() {
       {"aten.index_fill.int_Tensor", fillLines},
       {"aten.index_reduce.default", indexReduce},
       {"aten.put.default", partwise(put)},
+      {"aten.max_unpool2d.default", unpool},
+      {"aten.max_unpool3d.default", unpool},
       {"aten.scatter.src", partwise(scatter)},
       {"aten.scatter.value", partwise(scatter)},
       {"aten.scatter.reduce", scatterReduce},

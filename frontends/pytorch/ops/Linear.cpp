@@ -1,0 +1,71 @@
+// Of small vectors and matrices: products, determinants and powers.
+#include "frontends/common/builders/Matrix.h"
+#include "frontends/common/builders/Slice.h"
+#include "frontends/pytorch/ops/Rows.h"
+
+using namespace charonia;
+using namespace charonia::frontend;
+using namespace charonia::frontend::pytorch;
+using graph::Predicate;
+
+/// a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1] of a dimension of 3: the first one
+/// that has so many, where it is left out.
+static LogicalResult cross(Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = c.resultElement();
+  Exprs shape = c.resultShape();
+  Value a = e.broadcast(c.operand("self", element), shape),
+        b = e.broadcast(c.operand("other", element), shape);
+  auto *first = llvm::find(shape, e.number(3));
+  bool isLast = llvm::StringRef(c.getNode().target).contains("linalg");
+  int64_t otherwise = isLast ? -1 : first - shape.begin();
+  int64_t axis = c.axis("dim", shape.size(), otherwise);
+  if (e.failed() || graph::constantOf(shape[axis]) != 3)
+    return c.fail("needs a dimension of 3 elements");
+  auto next = [&](Value x, int64_t by) {
+    return buildRoll(x, e.number(-by), axis, e);
+  };
+  return c.yield(
+      e.sub(e.mul(next(a, 1), next(b, 2)), e.mul(next(a, 2), next(b, 1))));
+}
+
+// Determinants are computed in double, whose range is large enough for those of
+// floats: their logarithms follow from them.
+
+static Value determinantOf(Call &c) {
+  llvm::StringRef name = c.has("A") ? "A" : "self";
+  return buildDeterminant(
+      c.operand(name, c.getEmitter().getBuilder().getF64Type()),
+      c.getEmitter());
+}
+static LogicalResult determinant(Call &c) {
+  return c.yield(c.getEmitter().cast(determinantOf(c), c.resultElement()));
+}
+/// The sign, and the logarithm of the magnitude.
+static LogicalResult signAndLog(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value y = determinantOf(c);
+  Value log = e.op<graph::LogOp>({e.op<graph::AbsOp>({y})});
+  return c.yield({e.cast(e.op<graph::SignOp>({y}), c.resultElement()),
+                  e.cast(log, c.resultElement())});
+}
+static LogicalResult logOfDeterminant(Call &c) {
+  Emitter &e = c.getEmitter();
+  return c.yield(
+      e.cast(e.op<graph::LogOp>({determinantOf(c)}), c.resultElement()));
+}
+
+llvm::ArrayRef<Row> charonia::frontend::pytorch::linearRows() {
+  static const Row rows[] = {
+      {"aten.cross.default", cross},
+      {"aten.linalg_cross.default", cross},
+      {"aten.det.default", determinant},
+      {"aten.linalg_det.default", determinant},
+      {"aten._linalg_det.default", determinant},
+      {"aten.slogdet.default", signAndLog},
+      {"aten.linalg_slogdet.default", signAndLog},
+      {"aten._linalg_slogdet.default", signAndLog},
+      {"aten.logdet.default", logOfDeterminant},
+  };
+  return rows;
+}
