@@ -135,6 +135,30 @@ class Index(Case):
         )  # fmt: skip
 
 
+class Masks(Case):
+    """Masks that the model holds are the positions at which they are set."""
+
+    dims = ({0: BATCH},)
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("lower", torch.tril(torch.ones(12, 11)).bool())
+        self.register_buffer("some", torch.arange(12) % 3 > 0)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 12, 11),)
+
+    def forward(self, x):
+        y, z, w = x[0, :4, :3] + 0, x[0] * 1, x[0] * 2
+        y[:, torch.tensor([True, False, True])] = torch.arange(2.0)
+        z.index_put_((self.some,), x[0, 0, 0], accumulate=True)
+        w[self.some] = 7
+        return (
+            x[:, self.some], x[:, self.lower], x[:, self.some, 3], x[0][self.some] * 2, x.transpose(0, 1)[self.some][:, :1], x[:, torch.arange(12) > 3].mean(1),
+            x[0, :, :3][:, torch.tensor([True, False, True])], x[0][torch.tensor([[0], [4]]), self.some[:11]], x[0][torch.zeros(12, dtype=torch.bool)].sum(0), y, z, w,
+        )  # fmt: skip
+
+
 class Storage(Case):
     """Parameters that share storages, in all the ways in which they can."""
 
@@ -303,7 +327,7 @@ class Parts(Case):
 
 CASES = {
     cls.__name__.lower(): cls for cls in (
-        View, Slice, InPlace, Outputs, Index, Storage, Scatter, Alias, Layouts, Parts,
+        View, Slice, InPlace, Outputs, Index, Masks, Storage, Scatter, Alias, Layouts, Parts,
     )
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import harness
 import pytest
-from pt2_tables_test import FLOAT, LONG, refusal, save
+from pt2_tables_test import BOOL, FLOAT, LONG, refusal, save
 
 RELU = ("relu.default", {"self": "x"}, (FLOAT, [2]))
 
@@ -84,6 +84,12 @@ def test_overloads_that_are_taken_apart(tmp_path: Path) -> None:
     text = refusal(save(tmp_path / "m.pt2", [("linspace.Tensor_Tensor", {"start": "x", "end": "x", "steps": 5}, (FLOAT, [5]))], [2]))
     assert "operator aten.linspace.Tensor_Tensor is not supported" in text
     assert "try program.run_decompositions() before saving" in text
+
+
+def test_masks_that_are_data(tmp_path: Path) -> None:
+    nodes = [("isnan.default", {"self": "x"}, (BOOL, [2])), ("index.Tensor", {"self": "x", "indices": ["y0"]}, (FLOAT, [2]))]
+    text = refusal(save(tmp_path / "m.pt2", nodes, [2]))
+    assert "index 'y0' is a mask, and no constant" in text and "where(mask, x, 0) for x[mask]" in text
 
 
 def test_calls_of_several_results_have_their_own_name(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import harness
 import pytest
 
-FLOAT, LONG = 7, 5
+FLOAT, LONG, BOOL = 7, 5, 12
 
 
 def tensor(name: str) -> dict:
@@ -31,7 +31,7 @@ def argument(value) -> dict:
     if isinstance(value, str):
         return tensor(value)
     if isinstance(value, list):
-        return {"as_ints": value}
+        return {"as_tensors": [{"name": v} for v in value]} if isinstance(value[0], str) else {"as_ints": value}
     kind = "as_bool" if isinstance(value, bool) else "as_int" if isinstance(value, int) else "as_float"
     return {kind: value}
 

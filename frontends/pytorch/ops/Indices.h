@@ -23,7 +23,7 @@ struct Indices {
   SmallVector<int64_t> resultOrder() const;
 };
 
-/// Of argument `indices`; masks are refused, positions checked.
+/// Of argument `indices`; masks have to be known, positions are checked.
 llvm::FailureOr<Indices> readIndices(Call &c, Value self);
 
 } // namespace charonia::frontend::pytorch

@@ -1,4 +1,5 @@
 // Elements put at positions that are data.
+#include "frontends/common/Diagnostic.h"
 #include "frontends/common/builders/Gather.h"
 #include "frontends/pytorch/ops/Indices.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -11,10 +12,69 @@ using graph::ScatterReduction;
 
 // Index tensors.
 
+/// Elements of a mask that the model holds; none of one that follows from data.
+static std::optional<SmallVector<bool>> knownMask(Value mask, Emitter &e) {
+  if (auto constant = e.constantOf(mask))
+    return llvm::to_vector(constant.getValues<bool>());
+  auto weight = mask.getDefiningOp<graph::WeightOp>();
+  auto *dialect = e.getContext()->getLoadedDialect<graph::GraphDialect>();
+  const graph::Weight *data =
+      weight ? dialect->getWeights().lookup(weight.getName()) : nullptr;
+  if (!data)
+    return std::nullopt;
+  return llvm::to_vector(
+      llvm::map_range(data->bytes, [](char c) { return c != 0; }));
+}
+
+/// The positions at which a mask that is known is set, one list a dimension of
+/// it; null values where it is not known.
+static Values positionsOf(Value mask, Emitter &e) {
+  auto shape = llvm::cast<mlir::RankedTensorType>(mask.getType()).getShape();
+  std::optional<SmallVector<bool>> known = knownMask(mask, e);
+  if (!known || shape.empty())
+    return {};
+  std::vector<SmallVector<int64_t>> places(shape.size());
+  for (auto [i, isSet] : llvm::enumerate(*known)) {
+    int64_t rest = isSet ? static_cast<int64_t>(i) : 0;
+    for (size_t d = shape.size(); isSet && d-- > 0; rest /= shape[d])
+      places[d].push_back(rest % shape[d]);
+  }
+  Values result;
+  for (const auto &list : places)
+    result.push_back(e.constant(mlir::DenseElementsAttr::get(
+        mlir::RankedTensorType::get(list.size(), e.getBuilder().getI64Type()),
+        llvm::ArrayRef(list))));
+  return result;
+}
+
+/// The tensors of argument `indices` by the dimension that each indexes: a mask
+/// that is known stands for positions in as many as it has.
+static Values spreadIndices(Call &c) {
+  Emitter &e = c.getEmitter();
+  Values spread;
+  for (auto [i, value] : llvm::enumerate(c.tensors("indices"))) {
+    if (!value || !elementOf(value).isInteger(1)) {
+      spread.push_back(value);
+      continue;
+    }
+    Values places = positionsOf(value, e);
+    if (places.empty())
+      return c.fail("results whose shape depends on data are not supported: "
+                    "index '" +
+                        printable(c.find("indices")->items[i].text) +
+                        "' is a mask, and no constant",
+                    "keep the shape, as with where(mask, x, 0) for x[mask], or "
+                    "make the mask a buffer of the model"),
+             Values();
+    spread.append(places);
+  }
+  return spread;
+}
+
 llvm::FailureOr<Indices> charonia::frontend::pytorch::readIndices(Call &c,
                                                                   Value self) {
   Emitter &e = c.getEmitter();
-  Values given = c.tensors("indices");
+  Values given = spreadIndices(c);
   if (!self || e.failed())
     return llvm::failure();
   int64_t rank = rankOf(self);
@@ -25,10 +85,6 @@ llvm::FailureOr<Indices> charonia::frontend::pytorch::readIndices(Call &c,
     (i ? result.axes : result.others).push_back(d);
     if (!i)
       continue;
-    if (elementOf(i).isInteger(1))
-      return c.fail("results whose shape depends on data are not supported: "
-                    "an index is a mask",
-                    "use where() or masked_fill() in the model");
     if (failed(checkPositions(self, i, d, e)))
       return llvm::failure();
     result.positions.push_back(i);
@@ -132,7 +188,11 @@ static LogicalResult indexPut(Call &c) {
   bool isAlone =
       !given.empty() && given.back() && elementOf(given.back()).isInteger(1) &&
       llvm::count(given, Value()) + 1 == static_cast<int64_t>(given.size());
-  if (isAlone)
+  Value value = c.tensor("values");
+  bool isOne = value && graph::numElements(graph::getShape(value),
+                                           e.getContext()) == e.number(1);
+  bool isChoice = isOne && !c.flag("accumulate", false);
+  if (isAlone && (isChoice || !knownMask(given.back(), e)))
     return putWhere(c, x, given.back(), given.size() - 1);
   auto indices = readIndices(c, x);
   if (failed(indices))
