@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch says of the operators in the importer's table (needs torch).
+"""What PyTorch says of the operators in the importer's table (needs torch, and expecttest for its samples).
 
     pytorch_schemas.py [--check] [--samples]
 
@@ -9,18 +9,20 @@ Writes tests/frontends/pytorch/schemas.txt: each row of the table, and which arg
 results may be views of by its schema, "-" for none. ctest compares that with the rows'
 Alias. With --samples PyTorch's own sample inputs show what schemas do not say: rows
 that are views of something all the same are printed. And Decompositions.inc: operators
-of which run_decompositions() replaces one without a row by others. And Outputs.inc: what
+without a row that run_decompositions() replaces by some that have one, as it does in samples. And Outputs.inc: what
 overloads with `out=` compute, where their names do not say which row that is.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from pathlib import Path
 
 import torch
 from torch._decomp import core_aten_decompositions
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_leaves
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -99,8 +101,47 @@ def outputs() -> str:
     return "// Written by scripts/pytorch_schemas.py.\n" + "\n".join(sorted(lines)) + "\n"
 
 
+def samples_by_name() -> dict[str, list]:
+    """PyTorch's own sample inputs of operators, by all names that these have."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    found = {}
+    for op in op_db:
+        if torch.float32 in op.dtypes and not op.variant_test_name:
+            for name in {op.aten_name, op.name, *(alias.name for alias in op.aliases)}:
+                found.setdefault(name.replace(".", "_").removeprefix("nn_functional_"), []).append(op)
+    return found
+
+
+def is_known(op: str, rows: set[str]) -> bool:
+    """What is in place has the row of what is not."""
+    name = op.split(".")[0]
+    in_place = name.endswith("_") and any(row.split(".")[0] == name.removesuffix("_") for row in rows)
+    return op in rows or in_place or name in ("lift_fresh", "<built-in function getitem>")
+
+
+def resolves(name: str, samples: dict[str, list], rows: set[str]) -> bool:
+    """Whether what is left of a sample has rows alone. What there is no sample of is taken for that."""
+    packet, tried = getattr(torch.ops.aten, name), 0
+    for sample in (s for op in samples.get(name, []) for s in itertools.islice(op.sample_inputs("cpu", torch.float32), 60)):
+        given = [v for v in tree_leaves((sample.input, sample.args, sample.kwargs)) if isinstance(v, torch.Tensor)]
+        if tried == 6 or not all(v.numel() for v in given):
+            continue
+        try:
+            with torch.no_grad():
+                graph = make_fx(lambda: packet(sample.input, *sample.args, **sample.kwargs), decomposition_table=core_aten_decompositions())().graph
+        except Exception:
+            continue  # the operator's own arguments are others than the function's
+        tried += 1
+        left = [str(n.target).removeprefix("aten.").removesuffix(".default") for n in graph.nodes if n.op == "call_function"]
+        if all(is_known(op, rows) for op in left):
+            return True
+    return tried == 0
+
+
 def decompositions() -> str:
     rows = {row.removeprefix("aten.").removesuffix(".default") for row in operator_table.simple_rows("pytorch")}
+    samples = samples_by_name()
     found = {str(op).removeprefix("aten.") for op in core_aten_decompositions() if str(op).startswith("aten.")}
     for full in torch._C._dispatch_get_all_op_names():
         name, _, which = full.removeprefix("aten::").partition(".")
@@ -109,7 +150,7 @@ def decompositions() -> str:
             found.add(f"{name}.{which}".rstrip("."))
     names = {op.split(".")[0] for op in found if op.removesuffix(".default") not in rows and not op.endswith(("_out", ".out"))}
     plain = (n for n in names if not n.endswith("_") and "backward" not in n and n not in ("sym_size", "sym_stride", "sym_numel"))
-    lines = [f'"{name}",' for name in sorted(plain)]
+    lines = [f'"{name}",' for name in sorted(plain) if resolves(name, samples, rows)]
     return "// Written by scripts/pytorch_schemas.py.\n" + "\n".join(lines) + "\n"
 
 

@@ -261,7 +261,7 @@ static bool mayWrite(const Node &node, const Target &target) {
   if (target.inPlace || target.isOut)
     return true;
   StringRef op = node.target;
-  if (target.row || target.isCheck || isLoop(node) ||
+  if (target.row || target.isCheck || isLoop(node) || op == withEffects ||
       !op.consume_front("torch.ops."))
     return false;
   return !op.starts_with("aten.") || op.rsplit('.').first.ends_with("_");

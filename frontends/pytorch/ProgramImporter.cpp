@@ -273,6 +273,11 @@ llvm::LogicalResult ProgramImporter::importRow(Call &call, const Target &target,
 /// Of a node that is not in the table.
 llvm::LogicalResult ProgramImporter::failUnsupported(const Node &node) {
   StringRef op = node.target;
+  // What is called with a token that orders it.
+  if (op == withEffects)
+    for (const NamedArgument &input : node.inputs)
+      if (input.value.kind == Kind::Unsupported)
+        op = input.value.text;
   op.consume_front("torch.ops.");
   std::string what = "operator " + printable(op.str()) + " is not supported";
   if (op.starts_with("higher_order.cond"))

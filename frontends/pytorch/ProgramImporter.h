@@ -27,6 +27,9 @@ void collectSymbols(const ExpressionPtr &expression,
 constexpr const char *conditionRemedy =
     "give sizes that decide it with --shape, or export the program with inputs "
     "of sizes like those that it is for";
+/// Calls an operator that does something beside what it gives: an assertion, or
+/// printing. It writes to none of its operands.
+constexpr const char *withEffects = "torch.ops.higher_order.with_effects";
 /// Whether a node is a loop.
 bool isLoop(const Node &node);
 

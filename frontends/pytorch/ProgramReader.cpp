@@ -178,6 +178,8 @@ Argument ProgramReader::readKind(StringRef kind, Json value, int depth) {
       argument.items.push_back(readKind("as_float", value[part], depth));
     return argument;
   }
+  if (kind == "as_operator")
+    return text(Kind::Unsupported, value.string());
   if (kind == "as_string")
     return text(Kind::String, value.string());
   if (kind == "as_sym_int")
@@ -301,8 +303,8 @@ static InputSpec readInputSpec(const Json &json) {
   else if (kind == "constant_input") {
     spec.kind = InputSpec::Kind::Fixed;
     spec.name = value["name"].string();
-  } else if (kind == "token") {
-    spec.kind = InputSpec::Kind::Object;
+  } else if (kind == "token") { // it orders nodes, and is no value
+    spec.kind = InputSpec::Kind::Fixed;
     spec.name = value["arg"]["name"].string();
   } else if (kind != "user_input") {
     json.fail("is an input of an unknown kind");

@@ -99,6 +99,7 @@ class Determinants(Case):
         return (
             la.cross(a, b), torch.cross(a[0], b[0]), torch.cross(a, b, -1), la.cross(m, x[:1, :3, 3:], dim=1), la.cross((a * 9).to(torch.int32), (b * 9).to(torch.int32)), la.cross(a[:1, :1], b),
             la.det(m), torch.det(square), torch.det(one), *la.slogdet(one * 100), *torch.slogdet(m), torch.logdet(m @ m.mT + 1), la.det(one[:, :1] * one[:, :, :1]), *la.slogdet(one * 0), torch.det(x[:, :0, :0]),
+            *(torch.matrix_power(one, n) for n in (0, 1, 2, 7)), la.matrix_power(m[0], 3),
         )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -86,10 +87,41 @@ def test_overloads_that_are_taken_apart(tmp_path: Path) -> None:
     assert "try program.run_decompositions() before saving" in text
 
 
+@pytest.mark.parametrize("op, helps", [
+    ("mvlgamma.default", True), ("renorm.default", True), ("trapezoid.dx", True), ("svd.default", False), ("linalg_inv.default", False), ("matrix_exp.default", False), ("special_log_ndtr.default", False), ("combinations.default", False),
+])  # fmt: skip
+def test_what_decomposing_leaves(tmp_path: Path, op: str, helps: bool) -> None:
+    """It is not told to decompose where that leaves operators that are not supported either."""
+    text = refusal(save(tmp_path / "m.pt2", [(op, {"self": "x"}, (FLOAT, [2]))], [2]))
+    assert f"operator aten.{op} is not supported" in text and ("run_decompositions()" in text) == helps, text
+
+
 def test_masks_that_are_data(tmp_path: Path) -> None:
     nodes = [("isnan.default", {"self": "x"}, (BOOL, [2])), ("index.Tensor", {"self": "x", "indices": ["y0"]}, (FLOAT, [2]))]
     text = refusal(save(tmp_path / "m.pt2", nodes, [2]))
     assert "index 'y0' is a mask, and no constant" in text and "where(mask, x, 0) for x[mask]" in text
+
+
+def with_token(path: Path, operator: str, results: list[dict]) -> Path:
+    """The program with a call that a token orders, as run_decompositions() leaves them, in front of its first node."""
+    call = {
+        "target": "torch.ops.higher_order.with_effects", "metadata": {}, "outputs": [{"as_tensor": {"name": "later"}}, *results],
+        "inputs": [{"name": "", "arg": arg, "kind": 1} for arg in ({"as_tensor": {"name": "token"}}, {"as_operator": operator}, {"as_tensor": {"name": "x"}})],
+    }  # fmt: skip
+    return edited(
+        path, ('"inputs": [{"as_tensor"', '"inputs": [{"as_tensor": {"name": "token"}}, {"as_tensor"'), ('"nodes": [', f'"nodes": [{json.dumps(call)}, '),
+        ('"input_specs": [', '"input_specs": [{"token": {"arg": {"name": "token"}}}, '), ('"output_specs": [', '"output_specs": [{"token": {"arg": {"name": "later"}}}, '),
+        ('"outputs": [{"as_tensor": {"name": "y0"}}], "sym', '"outputs": [{"as_tensor": {"name": "later"}}, {"as_tensor": {"name": "y0"}}], "sym'),
+    )  # fmt: skip
+
+
+def test_calls_that_a_token_orders(tmp_path: Path) -> None:
+    """What checks or prints is left out; of what gives something the operator is named."""
+    path = with_token(save(tmp_path / "m.pt2", [RELU], [2]), "torch.ops.aten._linalg_check_errors.default", [{"as_none": True}])
+    harness.compile_model(path, tmp_path / "m.engine")
+    again = ("relu.default", {"self": "z"}, (FLOAT, [2]))
+    text = refusal(with_token(save(tmp_path / "n.pt2", [again], [2]), "torch.ops.mine.logged.default", [{"as_tensor": {"name": "z"}}]))
+    assert "operator mine.logged.default is not supported: it is of namespace 'mine'" in text, text
 
 
 def test_calls_of_several_results_have_their_own_name(tmp_path: Path) -> None:

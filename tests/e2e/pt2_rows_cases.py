@@ -242,6 +242,23 @@ class Loss(Case):
         )  # fmt: skip
 
 
+class Margins(Case):
+    """Losses of pairs and of counts; parts of a normal distribution."""
+
+    dims = ({0: BATCH}, {0: BATCH})
+
+    def inputs(self, b, n):
+        return torch.randn(b, 7) * 3, torch.randn(b, 7)
+
+    def forward(self, x, y):
+        sign, count = torch.sign(y), (y.abs() * 5).round()
+        return (
+            F.margin_ranking_loss(x, y, sign), F.margin_ranking_loss(x, y, sign, 0.3, reduction="none"), F.hinge_embedding_loss(x, sign), F.hinge_embedding_loss(x, sign * 2, 0.4, reduction="sum"),
+            F.hinge_embedding_loss(x, sign.long(), reduction="none"), F.poisson_nll_loss(x, count), F.poisson_nll_loss(x.abs(), count, False, True, reduction="none"), F.poisson_nll_loss(x, y.abs(), True, True, reduction="sum"),
+            torch.special.ndtr(x), torch.special.ndtr(count.int() - 2), torch.special.ndtr(x - 20),
+        )  # fmt: skip
+
+
 class Projected(Case):
     """LSTMs whose outputs are projected."""
 
@@ -271,7 +288,7 @@ class Tails(Case):
         return torch.erfc(x), torch.special.erfc(x), 0.5 * x * torch.erfc(-x / math.sqrt(2))
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special, Meet, Places, Bags, Loss, Projected, Tails)}
+CASES = {cls.__name__.lower(): cls for cls in (Halves, Counting, Magnitude, Named, Special, Meet, Places, Bags, Loss, Margins, Projected, Tails)}
 
 
 def in_place() -> list[str]:

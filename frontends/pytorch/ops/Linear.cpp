@@ -55,6 +55,35 @@ static LogicalResult logOfDeterminant(Call &c) {
       e.cast(e.op<graph::LogOp>({determinantOf(c)}), c.resultElement()));
 }
 
+/// A product of as many equal matrices, by squares.
+static LogicalResult matrixPower(Call &c) {
+  Emitter &e = c.getEmitter();
+  Value given = c.tensor("self"), x = e.widen(given), y;
+  int64_t power = c.integer("n");
+  if (!x || rankOf(x) < 2)
+    return c.fail("needs matrices");
+  if (power < 0)
+    return c.fail("a power of " + Twine(power) +
+                      " is not supported: it needs "
+                      "the inverse",
+                  "give the model the inverse, and take its power");
+  Exprs shape = graph::getShape(x);
+  if (power == 0) {
+    mlir::Type i64 = e.getBuilder().getI64Type();
+    AffineExpr n = shape.back(), one = e.number(1);
+    Value isSame = e.compare(Predicate::eq, e.iota({n, one}, 0, i64),
+                             e.iota({one, n}, 1, i64));
+    return c.yield(e.broadcast(e.cast(isSame, elementOf(given)), shape));
+  }
+  for (; power && !e.failed(); power >>= 1) {
+    if (power & 1)
+      y = y ? buildMatmul(y, x, e) : x;
+    if (power > 1)
+      x = buildMatmul(x, x, e);
+  }
+  return c.yield(e.cast(y, elementOf(given)));
+}
+
 llvm::ArrayRef<Row> charonia::frontend::pytorch::linearRows() {
   static const Row rows[] = {
       {"aten.cross.default", cross},
@@ -66,6 +95,8 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::linearRows() {
       {"aten.linalg_slogdet.default", signAndLog},
       {"aten._linalg_slogdet.default", signAndLog},
       {"aten.logdet.default", logOfDeterminant},
+      {"aten.matrix_power.default", matrixPower},
+      {"aten.linalg_matrix_power.default", matrixPower},
   };
   return rows;
 }

@@ -109,6 +109,44 @@ static LogicalResult softMarginLoss(Call &c) {
   Emitter &e = l.e;
   return l.yield(buildSoftplus(e.op<graph::NegOp>({e.mul(l.target, l.x)}), e));
 }
+/// How far the order that `target` says, 1 or -1, is from being kept.
+static LogicalResult rankingLoss(Call &c) {
+  Compared l(c, "input1");
+  Emitter &e = l.e;
+  Value way = e.sub(l.x, c.operand("input2", elementOf(l.x)));
+  Value missed = e.sub(l.number(c.number("margin", 0)), e.mul(l.target, way));
+  return l.yield(e.max(missed, l.number(0)));
+}
+/// A distance where `target` is 1, what it lacks where it is -1, else both.
+static LogicalResult hingeLoss(Call &c) {
+  Compared l(c);
+  Emitter &e = l.e;
+  Value lack = e.max(e.sub(l.number(c.number("margin", 1)), l.x), l.number(0));
+  auto unless = [&](double which, Value cost) {
+    Value is = e.compare(Predicate::eq, l.target, l.number(which));
+    return e.select(is, l.number(0), cost);
+  };
+  return l.yield(e.add(unless(1, lack), unless(-1, l.x)));
+}
+/// Of counts; `full` adds Stirling's log(target!).
+static LogicalResult poissonLoss(Call &c) {
+  Compared l(c, "input");
+  Emitter &e = l.e;
+  auto log = [&](Value x) { return e.op<graph::LogOp>({x}); };
+  double eps = c.number("eps", 1e-8);
+  Value cost =
+      c.flag("log_input", true)
+          ? e.sub(e.op<graph::ExpOp>({l.x}), e.mul(l.target, l.x))
+          : e.sub(l.x, e.mul(l.target, log(e.add(l.x, l.number(eps)))));
+  if (c.flag("full", false)) {
+    constexpr double turn = 6.283185307179586;
+    Value more = e.sub(e.mul(l.target, log(l.target)), l.target);
+    Value half = e.mul(log(e.mul(l.target, l.number(turn))), l.number(0.5));
+    Value isMany = e.compare(Predicate::gt, l.target, l.number(1));
+    cost = e.add(cost, e.select(isMany, e.add(more, half), l.number(0)));
+  }
+  return l.yield(cost);
+}
 
 // Of classes.
 
@@ -236,6 +274,9 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::lossRows() {
       {"aten.binary_cross_entropy.default", binaryLoss},
       {"aten.binary_cross_entropy_with_logits.default", binaryLossOfLogits},
       {"aten.soft_margin_loss.default", softMarginLoss},
+      {"aten.margin_ranking_loss.default", rankingLoss},
+      {"aten.hinge_embedding_loss.default", hingeLoss},
+      {"aten.poisson_nll_loss.default", poissonLoss},
       {"aten.nll_loss_nd.default", classLoss},
       {"aten.cross_entropy_loss.default", crossEntropy},
   };

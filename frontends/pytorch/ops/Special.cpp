@@ -161,6 +161,13 @@ static Value entropy(Value x, Call &c) {
   Value none = e.scalar(-std::numeric_limits<double>::infinity(), elementOf(x));
   return e.select(e.compare(Predicate::lt, x, zero), none, y);
 }
+/// The part of a normal distribution that is below x: erfc(-x / sqrt(2)) / 2.
+static Value normalBelow(Value x, Call &c) {
+  Emitter &e = c.getEmitter();
+  mlir::Type element = elementOf(x);
+  Value below = e.mul(x, e.scalar(-std::sqrt(0.5), element));
+  return e.mul(e.op<graph::ErfcOp>({below}), e.scalar(0.5, element));
+}
 template <bool toRadians> static Value angle(Value x, Call &c) {
   double factor = toRadians ? pi / 180 : 180 / pi;
   return c.getEmitter().mul(x, c.getEmitter().scalar(factor, elementOf(x)));
@@ -197,6 +204,7 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::specialRows() {
       {"aten.logit.default", function<logit>},
       {"aten.special_logit.default", function<logit>},
       {"aten.special_entr.default", function<entropy>},
+      {"aten.special_ndtr.default", function<normalBelow>},
       {"aten.deg2rad.default", function<angle<true>>},
       {"aten.rad2deg.default", function<angle<false>>},
   };

@@ -86,15 +86,14 @@ TEST(PyTorchRegistry, ViewsAreThoseOfTheSchemas) {
 }
 
 TEST(PyTorchRegistry, WhatIsWrittenElsewhereHasTheRowsOfItsArguments) {
-  for (auto [op, computed] :
-       {std::pair("maximum.out", "maximum.default"),
-        std::pair("all.out", "all.dim"),
-        std::pair("all.all_out", "all.default"),
-        std::pair("div.out_mode", "div.Tensor_mode"),
-        std::pair("eq.Scalar_out", "eq.Scalar"),
-        std::pair("sort.values_stable", "sort.stable"),
-        std::pair("sum.IntList_out", "sum.dim_IntList"),
-        std::pair("max.dim_max", "max.dim")}) {
+  for (auto [op, computed] : {std::pair("maximum.out", "maximum.default"),
+                              std::pair("all.out", "all.dim"),
+                              std::pair("all.all_out", "all.default"),
+                              std::pair("div.out_mode", "div.Tensor_mode"),
+                              std::pair("eq.Scalar_out", "eq.Scalar"),
+                              std::pair("sort.values_stable", "sort.stable"),
+                              std::pair("sum.IntList_out", "sum.dim_IntList"),
+                              std::pair("max.dim_max", "max.dim")}) {
     Target target = findTarget(std::string("torch.ops.aten.") + op);
     ASSERT_TRUE(target.row) << op;
     EXPECT_EQ(target.row->op, std::string("aten.") + computed);
