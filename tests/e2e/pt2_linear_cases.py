@@ -103,6 +103,22 @@ class Determinants(Case):
         )  # fmt: skip
 
 
+class Inverses(Case):
+    """Of small matrices, alone and in equations and powers; of any number of them."""
+
+    dims = ({0: BATCH},)
+
+    def inputs(self, b, n):
+        return (torch.randn(b, 4, 6),)
+
+    def forward(self, x):
+        la, m = torch.linalg, x[..., :4] + 3 * torch.eye(4)
+        return (
+            la.inv(m), torch.inverse(m[0]), la.inv_ex(m[:, 1:, 1:])[0], la.inv(m[:, :1, :1]), torch.matrix_power(m, -2), la.solve(m, x), la.solve(m, x[..., 0]), la.solve(m, x[0, :, 1]), la.solve(m, x.mT, left=False),
+            la.solve(m[0], x[..., 4:]), la.solve_ex(m, x)[0], la.inv(m[:1, None] * 1e6),
+        )  # fmt: skip
+
+
 class FakeQuantized(Case):
     """What training for quantization rounds: half to even, cut, and back; what is cut is told."""
 
@@ -192,7 +208,7 @@ class Gammas(Case):
         )  # fmt: skip
 
 
-CASES = {cls.__name__.lower(): cls for cls in (Norms, Assembled, Determinants, FakeQuantized, Counted, Experts, Gammas)}
+CASES = {cls.__name__.lower(): cls for cls in (Norms, Assembled, Determinants, Inverses, FakeQuantized, Counted, Experts, Gammas)}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Of small vectors and matrices: products, determinants and powers.
+// Of small vectors and matrices: products, determinants, inverses and powers.
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/common/builders/Slice.h"
 #include "frontends/pytorch/ops/Rows.h"
@@ -55,6 +55,65 @@ static LogicalResult logOfDeterminant(Call &c) {
       e.cast(e.op<graph::LogOp>({determinantOf(c)}), c.resultElement()));
 }
 
+/// The inverses of matrices of float64: determinants of what is left without
+/// each row and column, with their signs, divided by the whole one.
+static Value inverseOf(Value x, Emitter &e) {
+  Value whole = buildDeterminant(x, e);
+  if (!whole)
+    return {};
+  Exprs dims = graph::getShape(x), single = graph::getShape(whole);
+  int64_t rank = dims.size(), rows = *graph::constantOf(dims.back());
+  SmallVector<int64_t> others, order;
+  SmallVector<double> signs;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < rows; ++j) {
+      signs.push_back((i + j) % 2 ? -1 : 1);
+      if (i != j)
+        others.push_back(j);
+    }
+  auto &b = e.getBuilder();
+  auto type = [&](int64_t columns, mlir::Type element) {
+    return mlir::RankedTensorType::get({rows, columns}, element);
+  };
+  Value index = e.constant(mlir::DenseElementsAttr::get(
+            type(rows - 1, b.getI64Type()), llvm::ArrayRef(others))),
+        sign = e.constant(mlir::DenseElementsAttr::get(
+            type(rows, b.getF64Type()), llvm::ArrayRef(signs)));
+  Value minors = e.op<graph::GatherOp>({x, index}, e.attr("axis", rank - 2));
+  minors = e.op<graph::GatherOp>({minors, index}, e.attr("axis", rank));
+  // Columns in front of rows: the inverse is of the transposed matrix.
+  llvm::append_range(order, llvm::seq<int64_t>(0, rank - 2));
+  order.append({rank, rank - 2, rank - 1, rank + 1});
+  Value parts = buildDeterminant(e.transpose(minors, order), e);
+  single.append(2, e.number(1));
+  return e.div(e.mul(parts, sign), e.reshape(whole, single));
+}
+static LogicalResult inverse(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"check_errors"});
+  Value x = c.operand(c.has("A") ? "A" : "self", e.getBuilder().getF64Type());
+  return c.yield(e.cast(inverseOf(x, e), c.resultElement()));
+}
+
+/// X of A X = B, or of X A = B where that is not `left`. B may be vectors.
+static LogicalResult solve(Call &c) {
+  Emitter &e = c.getEmitter();
+  c.ignore({"check_errors"});
+  mlir::Type f64 = e.getBuilder().getF64Type();
+  Value a = c.operand("A", f64), b = c.operand("B", f64);
+  Value inverted = inverseOf(a, e);
+  if (!inverted || !b)
+    return c.yield(Value());
+  Exprs shape = graph::getShape(b), all = graph::getShape(a);
+  if (shape.size() == 1 ||
+      llvm::ArrayRef(shape) == llvm::ArrayRef(all).drop_back())
+    shape.push_back(e.number(1));
+  b = e.reshape(b, shape);
+  Value y = c.flag("left", true) ? buildMatmul(inverted, b, e)
+                                 : buildMatmul(b, inverted, e);
+  return c.yield(e.cast(e.reshape(y, c.resultShape()), c.resultElement()));
+}
+
 /// A product of as many equal matrices, by squares.
 static LogicalResult matrixPower(Call &c) {
   Emitter &e = c.getEmitter();
@@ -62,11 +121,12 @@ static LogicalResult matrixPower(Call &c) {
   int64_t power = c.integer("n");
   if (!x || rankOf(x) < 2)
     return c.fail("needs matrices");
-  if (power < 0)
-    return c.fail("a power of " + Twine(power) +
-                      " is not supported: it needs "
-                      "the inverse",
-                  "give the model the inverse, and take its power");
+  if (power < 0) {
+    x = inverseOf(e.cast(x, e.getBuilder().getF64Type()), e);
+    if (!x)
+      return c.yield(x);
+    power = -power;
+  }
   Exprs shape = graph::getShape(x);
   if (power == 0) {
     mlir::Type i64 = e.getBuilder().getI64Type();
@@ -95,6 +155,12 @@ llvm::ArrayRef<Row> charonia::frontend::pytorch::linearRows() {
       {"aten.linalg_slogdet.default", signAndLog},
       {"aten._linalg_slogdet.default", signAndLog},
       {"aten.logdet.default", logOfDeterminant},
+      {"aten.inverse.default", inverse},
+      {"aten.linalg_inv.default", inverse},
+      {"aten.linalg_inv_ex.default", inverse},
+      {"aten.linalg_solve.default", solve},
+      {"aten.linalg_solve_ex.default", solve},
+      {"aten._linalg_solve_ex.default", solve},
       {"aten.matrix_power.default", matrixPower},
       {"aten.linalg_matrix_power.default", matrixPower},
   };
