@@ -102,8 +102,8 @@ static LogicalResult solve(Call &c) {
   mlir::Type f64 = e.getBuilder().getF64Type();
   Value a = c.operand("A", f64), b = c.operand("B", f64);
   Value inverted = inverseOf(a, e);
-  if (!inverted || !b)
-    return c.yield(Value());
+  if (!inverted || !b || rankOf(b) == 0)
+    return c.fail("needs matrices or vectors");
   Exprs shape = graph::getShape(b), all = graph::getShape(a);
   if (shape.size() == 1 ||
       llvm::ArrayRef(shape) == llvm::ArrayRef(all).drop_back())
@@ -125,7 +125,6 @@ static LogicalResult matrixPower(Call &c) {
     x = inverseOf(e.cast(x, e.getBuilder().getF64Type()), e);
     if (!x)
       return c.yield(x);
-    power = -power;
   }
   Exprs shape = graph::getShape(x);
   if (power == 0) {
@@ -135,10 +134,11 @@ static LogicalResult matrixPower(Call &c) {
                              e.iota({one, n}, 1, i64));
     return c.yield(e.broadcast(e.cast(isSame, elementOf(given)), shape));
   }
-  for (; power && !e.failed(); power >>= 1) {
-    if (power & 1)
+  auto left = static_cast<uint64_t>(power);
+  for (left = power < 0 ? -left : left; left && !e.failed(); left >>= 1) {
+    if (left & 1)
       y = y ? buildMatmul(y, x, e) : x;
-    if (power > 1)
+    if (left > 1)
       x = buildMatmul(x, x, e);
   }
   return c.yield(e.cast(y, elementOf(given)));

@@ -417,7 +417,9 @@ static LogicalResult unpool(Call &c) {
   Exprs whole = c.resultShape();
   int64_t spatial = c.sizes("output_size").size();
   c.ignore({"stride", "padding"});
-  if (e.failed() || rankOf(x) < spatial || rankOf(index) != rankOf(x))
+  int64_t rank = whole.size();
+  if (e.failed() || rank < spatial || rankOf(x) != rank ||
+      rankOf(index) != rank)
     return c.fail("needs positions of the operand's elements");
   auto flatten = [&](llvm::ArrayRef<AffineExpr> shape) {
     Exprs flat(shape.drop_back(spatial));
