@@ -534,9 +534,12 @@ int64_t Chooser::tileOfPeriods(ArrayRef<unsigned> inner, int64_t tile,
 
 int64_t Chooser::mostInTile() {
   int64_t most = cpu ? 8 * t.vectorElements : 1024;
-  // Columns of rows that are summed side by side are read in runs of a tile:
-  // twice as long ones where every tile but the last is whole.
-  bool sumsColumns = cpu && k.role == OpRole::Reduction && isStatic(all);
+  // Columns of rows that are summed side by side: runs of twice as many are
+  // read faster out of long rows, and hold a short one as a whole.
+  constexpr int64_t longRow = 512;
+  int64_t run = product(k, ArrayRef<unsigned>(all).take_back(k.run));
+  bool sumsColumns = cpu && k.role == OpRole::Reduction && isStatic(all) &&
+                     (run <= most || run >= longRow);
   if (k.role != OpRole::Pointwise && !sumsColumns)
     most = cpu ? 4 * t.vectorElements : 256;
   // A register has a row of a window, which is combined with other rows before
@@ -579,10 +582,14 @@ void Chooser::elementwise() {
     return (cpu ? mostOf(dims) : product(k, dims)) < least;
   };
   // What a reduction sums for neighbouring results may lie apart: a register
-  // that begins in one row and ends in another would be gathered.
+  // that begins in one row and ends in another is gathered, unless it has half
+  // of each.
   auto isInOrder = [&] {
-    return linear && (!cpu || k.role != OpRole::Reduction ||
-                      (isStatic(inner) && product(k, inner) % least == 0));
+    if (!linear || !cpu || k.role != OpRole::Reduction)
+      return linear;
+    int64_t row = product(k, inner);
+    return isStatic(inner) &&
+           (row % least == 0 || (row < 2 * least && 2 * row % least == 0));
   };
   while (!outer.empty() && (isInOrder() || areShort(inner) ||
                             outer.back() + k.run >= k.root.size())) {

@@ -34,6 +34,18 @@ def grouped_in_float64(input, weight, offs):
 pt2_cases.INSTEAD[torch.ops.aten._grouped_mm.default] = grouped_in_float64
 
 
+def with_float_scales(op):
+    """PyTorch takes scales and places of zero of float32 alone, whatever is quantized."""
+    return lambda x, *rest: op(x, *(v.float() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in rest))
+
+
+for _op in (
+    torch.ops.aten.fake_quantize_per_channel_affine.default, torch.ops.aten.fake_quantize_per_channel_affine_cachemask.default,
+    torch.ops.aten.fake_quantize_per_tensor_affine.tensor_qparams, torch.ops.aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default,
+):  # fmt: skip
+    pt2_cases.INSTEAD[_op] = with_float_scales(_op)
+
+
 class Norms(Case):
     """Each order, over each kind of dimensions."""
 
@@ -98,7 +110,7 @@ class Determinants(Case):
         square, one = x[0, :1, :1], x[:, :4, :4]
         return (
             la.cross(a, b), torch.cross(a[0], b[0]), torch.cross(a, b, -1), la.cross(m, x[:1, :3, 3:], dim=1), la.cross((a * 9).to(torch.int32), (b * 9).to(torch.int32)), la.cross(a[:1, :1], b),
-            la.det(m), torch.det(square), torch.det(one), *la.slogdet(one * 100), *torch.slogdet(m), torch.logdet(m @ m.mT + 1), la.det(one[:, :1] * one[:, :, :1]), *la.slogdet(one * 0), torch.det(x[:, :0, :0]),
+            la.det(m), torch.det(square), torch.det(one), *la.slogdet(one * 100), *torch.slogdet(m), torch.logdet(m @ m.mT + 1), la.det(one[:, :1] * one[:, :, :1]), torch.cross(m[:1, :1], m), torch.cross(b[:1, :1].mT, m), *(v.float() for v in la.slogdet(one.double() * 1e-90)), *la.slogdet(one * 0), torch.det(x[:, :0, :0]),
             *(torch.matrix_power(one, n) for n in (0, 1, 2, 7)), la.matrix_power(m[0], 3),
         )  # fmt: skip
 
@@ -115,7 +127,7 @@ class Inverses(Case):
         la, m = torch.linalg, x[..., :4] + 3 * torch.eye(4)
         return (
             la.inv(m), torch.inverse(m[0]), la.inv_ex(m[:, 1:, 1:])[0], la.inv(m[:, :1, :1]), torch.matrix_power(m, -2), la.solve(m, x), la.solve(m, x[..., 0]), la.solve(m, x[0, :, 1]), la.solve(m, x.mT, left=False),
-            la.solve(m[0], x[..., 4:]), la.solve_ex(m, x)[0], la.inv(m[:1, None] * 1e6),
+            la.solve(m[0], x[..., 4:]), la.solve_ex(m, x)[0], la.inv(m[:1, None] * 1e6), (la.inv(m.double() * 1e90) * 1e90).float(), la.solve(m.double() * torch.tensor([1e-120, 1.0, 1e150, 2.0], dtype=torch.float64)[:, None], x.double()).mul(1e-120).float(), la.inv(m[:, :0, :0]),
         )  # fmt: skip
 
 
@@ -132,7 +144,10 @@ class FakeQuantized(Case):
         one, each, aten = torch.fake_quantize_per_tensor_affine, torch.fake_quantize_per_channel_affine, torch.ops.aten
         scales, points = torch.tensor([0.1, 0.2, 0.05, 0.7]), torch.tensor([0, 3, -7, 19], dtype=torch.int32)
         scale, point, on = torch.tensor([0.07]), torch.tensor([2], dtype=torch.int32), torch.tensor([1])
+        y = x * 0.97 + 0.0137  # nowhere half way, so that float64 rounds alike
         return (
+            one(y, 0.1, 3, -128, 127), one(y, scale, point, -8, 7), each(y, scales, points, 2, -128, 127), aten.fake_quantize_per_tensor_affine_cachemask(y, 0.1, 0, -20, 20)[0],
+            aten.fake_quantize_per_channel_affine_cachemask(y, scales, points, 2, -20, 20)[0], aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(y, scale, point, on, -8, 7)[0],
             one(x, 0.1, 3, -128, 127), one(x, 1 / 3, 0, 0, 255), one(x, scale[0], point[0], -8, 7), one(x, scale, point, -8, 7), one(x.half(), 0.1, 3, 0, 15), one(torch.arange(-8, 8) * 0.05, 0.1, 0, -128, 127),
             each(x, scales, points, 2, -128, 127), each(x[:1], scales[:1], points[:1], 0, -5, 5), each(x, scales, points + 0.25, 2, 0, 255), *aten.fake_quantize_per_tensor_affine_cachemask(x, 0.1, 0, -20, 20),
             *aten.fake_quantize_per_channel_affine_cachemask(x, scales, points, 2, -20, 20), *aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(x, scale, point, on, -8, 7),

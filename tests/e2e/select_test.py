@@ -147,10 +147,19 @@ def test_max_roi_pool(tmp_path, bins, scale, single):
         images = 1 if single else images
         bounds = rng.uniform(-4, 20, (regions, 4)) / scale
         bounds[::3] = np.round(bounds[::3] * 2) / 2
+        bounds[0, :2] = np.float32(0.49999997) / scale  # not half
         bounds[: regions // 2, 2:] = bounds[: regions // 2, :2] + rng.uniform(0, 9, (regions // 2, 2)) / scale
         regions = np.concatenate([rng.integers(0, images, (regions, 1)), bounds], 1).astype(F32)
         feeds.append({"x": rng.standard_normal((images, 3, height, width)).astype(F32), "r": regions})
     check(tmp_path, path, feeds)
+
+
+def test_compress_by_more_than_there_is(tmp_path):
+    """What the condition says beyond the axis counts for nothing."""
+    path = tmp_path / "m.onnx"
+    save(path, [helper.make_node("Compress", ["x", "c"], ["y"], axis=0)], [("x", TensorProto.FLOAT, [3, 2])], ["y"],
+         {"c": np.array([0, 1, 1, 1, 0, 1], bool)})  # fmt: skip
+    check(tmp_path, path, [{"x": np.arange(6, dtype=F32).reshape(3, 2)}])
 
 
 @pytest.mark.parametrize("bins, length, rate, low, high", [(20, 64, 16000, 20, 7600), (80, 400, 16000, 0, 8000), (8, 16, 8192, 0, 4096), (128, 2048, 22050, 30, 11025), (3, 5, 100, 1, 40)])  # fmt: skip

@@ -82,7 +82,13 @@ static llvm::LogicalResult maxUnpool(Node &n, Emitter &e) {
   }
   AffineExpr count = productOf(from, e.getContext()),
              total = productOf(shape, e.getContext());
-  if (!count || !total || rankOf(places) != rankOf(x))
+  Exprs at = graph::getShape(places);
+  auto hasPlace = [&](auto dims) {
+    return e.agree(std::get<0>(dims), std::get<1>(dims),
+                   "has a place for each value");
+  };
+  if (!count || !total || at.size() != from.size() ||
+      !llvm::all_of(llvm::zip(at, from), hasPlace))
     return e.fail("places of " + e.describe(places.getType()) +
                   " do not fit values of " + e.describe(x.getType()));
   Value zeros = e.broadcast(e.scalar(int64_t(0), elementOf(x)), {total});

@@ -110,11 +110,15 @@ static llvm::LogicalResult roiAlign(Node &n, Emitter &e) {
   return n.yield(buildRoiAlign(n.input(0), n.input(1), n.input(2), grid, e));
 }
 
-/// To the nearest integer, away from 0 where two are.
+/// To the nearest integer, away from 0 where two are. A half that is added
+/// would be rounded itself.
 static Value roundAway(Value x, Emitter &e) {
-  Value nearest = e.op<graph::FloorOp>(
-      {e.add(e.op<graph::AbsOp>({x}), e.scalar(0.5, elementOf(x)))});
-  Value isNegative = e.compare(Predicate::lt, x, e.scalar(0.0, elementOf(x)));
+  Value size = e.op<graph::AbsOp>({x}), whole = e.op<graph::FloorOp>({size});
+  mlir::Type element = elementOf(x);
+  Value isUp =
+      e.compare(Predicate::ge, e.sub(size, whole), e.scalar(0.5, element));
+  Value nearest = e.select(isUp, e.add(whole, e.scalar(1.0, element)), whole);
+  Value isNegative = e.compare(Predicate::lt, x, e.scalar(0.0, element));
   return e.select(isNegative, e.op<graph::NegOp>({nearest}), nearest);
 }
 

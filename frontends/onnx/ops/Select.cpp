@@ -158,9 +158,11 @@ static llvm::LogicalResult compress(Node &n, Emitter &e) {
   auto kept = keys(n, e, 1);
   if (failed(axis) || failed(kept) || !x)
     return llvm::failure();
+  // What a condition says beyond the last entry counts for nothing.
+  auto extent = graph::constantOf(graph::getShape(x)[*axis]);
   SmallVector<int64_t> places;
   for (auto [at, key] : llvm::enumerate(*kept))
-    if (key)
+    if (key && (!extent || int64_t(at) < *extent))
       places.push_back(at);
   return n.yield(take(x, places, *axis, e));
 }

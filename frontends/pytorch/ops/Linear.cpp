@@ -2,26 +2,30 @@
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/common/builders/Slice.h"
 #include "frontends/pytorch/ops/Rows.h"
+#include <cmath>
 
 using namespace charonia;
 using namespace charonia::frontend;
 using namespace charonia::frontend::pytorch;
 using graph::Predicate;
 
-/// a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1] of a dimension of 3: the first one
-/// that has so many, where it is left out.
+/// a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1] of a dimension of 3: where it is
+/// left out, the first one that has so many in `self`, counted from the end.
 static LogicalResult cross(Call &c) {
   Emitter &e = c.getEmitter();
   mlir::Type element = c.resultElement();
   Exprs shape = c.resultShape();
-  Value a = e.broadcast(c.operand("self", element), shape),
-        b = e.broadcast(c.operand("other", element), shape);
-  auto *first = llvm::find(shape, e.number(3));
+  Value self = c.operand("self", element), other = c.operand("other", element);
+  if (!self || !other)
+    return c.fail("needs tensors");
+  Exprs own = graph::getShape(self);
+  auto *first = llvm::find(own, e.number(3));
   bool isLast = llvm::StringRef(c.getNode().target).contains("linalg");
-  int64_t otherwise = isLast ? -1 : first - shape.begin();
+  int64_t otherwise = isLast || first == own.end() ? -1 : first - own.end();
   int64_t axis = c.axis("dim", shape.size(), otherwise);
   if (e.failed() || graph::constantOf(shape[axis]) != 3)
     return c.fail("needs a dimension of 3 elements");
+  Value a = e.broadcast(self, shape), b = e.broadcast(other, shape);
   auto next = [&](Value x, int64_t by) {
     return buildRoll(x, e.number(-by), axis, e);
   };
@@ -30,37 +34,78 @@ static LogicalResult cross(Call &c) {
 }
 
 // Determinants are computed in double, whose range is large enough for those of
-// floats: their logarithms follow from them.
+// floats; logarithms and inverses, which have a range of their own, follow from
+// rows whose largest element is 1.
 
-static Value determinantOf(Call &c) {
-  llvm::StringRef name = c.has("A") ? "A" : "self";
-  return buildDeterminant(
-      c.operand(name, c.getEmitter().getBuilder().getF64Type()),
-      c.getEmitter());
+static Value matrixOf(Call &c) {
+  return c.operand(c.has("A") ? "A" : "self",
+                   c.getEmitter().getBuilder().getF64Type());
 }
+static Value determinantOf(Call &c) {
+  return buildDeterminant(matrixOf(c), c.getEmitter());
+}
+
+namespace {
+/// Matrices whose rows are divided by the largest magnitude of each, [.., n,
+/// 1].
+struct ScaledRows {
+  Value matrix, largest;
+};
+} // namespace
+
+static ScaledRows scaleRows(Value x, Emitter &e) {
+  if (!x || rankOf(x) < 2 || graph::getShape(x).back() == e.number(0))
+    return {x, {}};
+  Value largest = e.reduce(graph::ReduceKind::max, e.op<graph::AbsOp>({x}),
+                           {int64_t(rankOf(x)) - 1}, true);
+  // Nothing makes rows of zeros, or of what is infinite, regular.
+  auto isBelow = [&](Value low, Value high) {
+    return e.compare(Predicate::lt, low, high);
+  };
+  Value one = e.scalar(1.0, elementOf(x)), zero = e.scalar(0.0, elementOf(x)),
+        none = e.scalar(INFINITY, elementOf(x));
+  largest = e.select(isBelow(zero, largest), largest, one);
+  largest = e.select(isBelow(largest, none), largest, one);
+  return {e.div(x, largest), largest};
+}
+
+/// The logarithm of a determinant of scaled rows, unscaled.
+static Value logOf(Value determinant, const ScaledRows &rows, Emitter &e) {
+  Value log = e.op<graph::LogOp>({determinant});
+  if (!log || !rows.largest)
+    return log;
+  int64_t rank = rankOf(rows.largest);
+  return e.add(log, e.reduce(graph::ReduceKind::sum,
+                             e.op<graph::LogOp>({rows.largest}),
+                             {rank - 2, rank - 1}, false));
+}
+
 static LogicalResult determinant(Call &c) {
   return c.yield(c.getEmitter().cast(determinantOf(c), c.resultElement()));
 }
 /// The sign, and the logarithm of the magnitude.
 static LogicalResult signAndLog(Call &c) {
   Emitter &e = c.getEmitter();
-  Value y = determinantOf(c);
-  Value log = e.op<graph::LogOp>({e.op<graph::AbsOp>({y})});
-  return c.yield({e.cast(e.op<graph::SignOp>({y}), c.resultElement()),
-                  e.cast(log, c.resultElement())});
+  ScaledRows rows = scaleRows(matrixOf(c), e);
+  Value y = buildDeterminant(rows.matrix, e);
+  return c.yield(
+      {e.cast(e.op<graph::SignOp>({y}), c.resultElement()),
+       e.cast(logOf(e.op<graph::AbsOp>({y}), rows, e), c.resultElement())});
 }
 static LogicalResult logOfDeterminant(Call &c) {
   Emitter &e = c.getEmitter();
-  return c.yield(
-      e.cast(e.op<graph::LogOp>({determinantOf(c)}), c.resultElement()));
+  ScaledRows rows = scaleRows(matrixOf(c), e);
+  return c.yield(e.cast(logOf(buildDeterminant(rows.matrix, e), rows, e),
+                        c.resultElement()));
 }
 
 /// The inverses of matrices of float64: determinants of what is left without
 /// each row and column, with their signs, divided by the whole one.
-static Value inverseOf(Value x, Emitter &e) {
+static Value inverseOf(Value given, Emitter &e) {
+  auto [x, largest] = scaleRows(given, e);
   Value whole = buildDeterminant(x, e);
-  if (!whole)
-    return {};
+  if (!whole || !largest)
+    return whole ? given : Value();
   Exprs dims = graph::getShape(x), single = graph::getShape(whole);
   int64_t rank = dims.size(), rows = *graph::constantOf(dims.back());
   SmallVector<int64_t> others, order;
@@ -86,13 +131,16 @@ static Value inverseOf(Value x, Emitter &e) {
   order.append({rank, rank - 2, rank - 1, rank + 1});
   Value parts = buildDeterminant(e.transpose(minors, order), e);
   single.append(2, e.number(1));
-  return e.div(e.mul(parts, sign), e.reshape(whole, single));
+  Value inverted = e.div(e.mul(parts, sign), e.reshape(whole, single));
+  // Of D times a matrix it is that one's, times 1 / D.
+  Exprs columns = graph::getShape(largest);
+  std::swap(columns[rank - 2], columns[rank - 1]);
+  return e.div(inverted, e.reshape(largest, columns));
 }
 static LogicalResult inverse(Call &c) {
   Emitter &e = c.getEmitter();
   c.ignore({"check_errors"});
-  Value x = c.operand(c.has("A") ? "A" : "self", e.getBuilder().getF64Type());
-  return c.yield(e.cast(inverseOf(x, e), c.resultElement()));
+  return c.yield(e.cast(inverseOf(matrixOf(c), e), c.resultElement()));
 }
 
 /// X of A X = B, or of X A = B where that is not `left`. B may be vectors.

@@ -4,8 +4,8 @@
 // of its elements.
 // CHECK-LABEL: func.func @sum(
 // CHECK:         tile.load %arg1{{.*}} -> tensor<i32>
-// CHECK:         tile.load %arg0{{.*}} (!tile.buffer<f32>, index, index, tensor<1xindex>) -> tensor<128xf32>
-// CHECK-NOT:     tensor<128xindex>
+// CHECK:         tile.load %arg0{{.*}} (!tile.buffer<f32>, index, index, tensor<1xindex>) -> tensor<64xf32>
+// CHECK-NOT:     tensor<64xindex>
 module {
   func.func @main(%x: tensor<3x500x500xf32>, %i: tensor<6x224xui32>) -> tensor<3x224x500xf32> {
     %0 = graph.kernel "sum" (%x, %i) : (tensor<3x500x500xf32>, tensor<6x224xui32>) -> tensor<3x224x500xf32> {
