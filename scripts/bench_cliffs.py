@@ -5,7 +5,7 @@
                     [--rounds 5] [--seconds 0.3] [--json out.json]
 
 The table of the review that found them, diffusion U-Nets and decoders of images in small, and
-models of one's own (static sizes, floats). PROGRAM is a `charonia` of before. Sides run in
+models of one's own (with inputs in M.npz, else of fixed sizes). PROGRAM is a `charonia` of before. Sides run in
 alternating rounds; a side's time is the least of all its runs. Above 1 charonia is faster.
 Prints seconds to compile without the kernel cache and the largest difference, too.
 """
@@ -183,15 +183,20 @@ CASES = {
 
 
 def foreign(path: Path):
-    """A model of the user's, with random inputs of its sizes."""
+    """A model of the user's, with the inputs of M.npz, or random ones of its sizes."""
     model, rng, kinds = onnx.load(path), np.random.default_rng(3), {1: np.float32, 7: np.int64, 6: np.int32, 9: np.bool_}
     weights = {w.name for w in model.graph.initializer}
+    given = path.with_suffix(".npz")
+    if given.exists():
+        return path, dict(np.load(given)), [o.name for o in model.graph.output]
     feeds = {}
     for value in (v for v in model.graph.input if v.name not in weights):
         tensor = value.type.tensor_type
         if tensor.elem_type not in kinds:
             sys.exit(f"{path}: input {value.name} has elements of a kind that this script does not make")
-        dims = [d.dim_value or 1 for d in tensor.shape.dim]
+        dims = [d.dim_value for d in tensor.shape.dim]
+        if 0 in dims:
+            sys.exit(f"{path}: input {value.name} has open sizes: put inputs into {given.name} beside it")
         made = rng.standard_normal(dims) if tensor.elem_type == 1 else rng.integers(0, 2, dims)
         feeds[value.name] = made.astype(kinds[tensor.elem_type])
     return path, feeds, [o.name for o in model.graph.output]
