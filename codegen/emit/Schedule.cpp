@@ -537,7 +537,10 @@ int64_t Chooser::mostInTile() {
   // Columns of rows that are summed side by side: runs of twice as many are
   // read faster out of long rows, and hold a short one as a whole.
   constexpr int64_t longRow = 512;
-  int64_t run = product(k, ArrayRef<unsigned>(all).take_back(k.run));
+  int64_t run = 1;
+  for (unsigned d : all)
+    if (d + k.run >= k.root.size())
+      run *= k.sizes[d];
   bool sumsColumns = cpu && k.role == OpRole::Reduction && isStatic(all) &&
                      (run <= most || run >= longRow);
   if (k.role != OpRole::Pointwise && !sumsColumns)
