@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 class Model:
     """A graph that grows by calls; each gives the name of what it made."""
 
-    def __init__(self, opset=18):
-        self.rng = np.random.default_rng(3)
+    def __init__(self, opset=18, seed=3):
+        self.rng = np.random.default_rng(seed)
         self.opset, self.nodes, self.weights, self.infos = opset, [], [], []
         self.feeds = {}
 

@@ -532,6 +532,11 @@ int64_t Chooser::tileOfPeriods(ArrayRef<unsigned> inner, int64_t tile,
   return std::max(most / step, int64_t(1)) * step;
 }
 
+/// Whether a dimension is of the last ones that are one run of memory.
+static bool isInRun(const KernelShape &k, unsigned d) {
+  return d + k.run >= k.root.size();
+}
+
 int64_t Chooser::mostInTile() {
   int64_t most = cpu ? 8 * t.vectorElements : 1024;
   // Columns of rows that are summed side by side: runs of twice as many are
@@ -539,7 +544,7 @@ int64_t Chooser::mostInTile() {
   constexpr int64_t longRow = 512;
   int64_t run = 1;
   for (unsigned d : all)
-    if (d + k.run >= k.root.size())
+    if (isInRun(k, d))
       run *= k.sizes[d];
   bool sumsColumns = cpu && k.role == OpRole::Reduction && isStatic(all) &&
                      (run <= most || run >= longRow);
@@ -594,16 +599,15 @@ void Chooser::elementwise() {
     return isStatic(inner) &&
            (row % least == 0 || (row < 2 * least && 2 * row % least == 0));
   };
-  while (!outer.empty() && (isInOrder() || areShort(inner) ||
-                            outer.back() + k.run >= k.root.size())) {
+  while (!outer.empty() &&
+         (isInOrder() || areShort(inner) || isInRun(k, outer.back()))) {
     inner.insert(inner.begin(), outer.back());
     outer.pop_back();
   }
   int64_t n = product(k, inner);
   // Short rows are what is left behind long tiles. Of several of them a tile of
   // those that are optimized for finds its elements without division.
-  bool isRun =
-      linear || inner.size() == 1 || inner.front() + k.run >= k.root.size();
+  bool isRun = linear || inner.size() == 1 || isInRun(k, inner.front());
   if (cpu && n < (isRun ? most / 2 : least) && !isStatic(inner))
     n = mostOf(inner);
   int64_t tile = !isStatic(inner) ? std::min(most, std::max(n, least))

@@ -221,7 +221,7 @@ SizeElement SizeEvaluator::integers(Operation *op,
     size = graph::simplify(size);
   // What is too long to go on with becomes a symbol.
   if (size && effort.isTooMuch(size) && !llvm::is_contained(sizes, size))
-    size = SizeAlgebra(symbols).named(size);
+    size = algebra.named(size);
   // What does not fit wraps, and is no size of ours.
   mlir::Type type = mlir::getElementTypeOrSelf(op->getResult(0).getType());
   return size && fits(size, type) ? SizeElement::ofSize(size) : SizeElement();

@@ -9,8 +9,9 @@ from __future__ import annotations
 import harness
 import numpy as np
 import onnx
+import onnx_graph
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 B, H, S, T, D = 2, 2, 9, 21, 16
 LOWEST = float(np.finfo(np.float32).min)
@@ -18,25 +19,16 @@ FILLS = (LOWEST, -1e9, -1e4, -65504.0)
 TYPES = {np.bool_: TensorProto.BOOL, np.int64: TensorProto.INT64, np.float32: TensorProto.FLOAT}
 
 
-class Model:
+class Model(onnx_graph.Model):
+    """Its inputs are given, and it has any number of outputs."""
+
     def __init__(self):
-        self.rng = np.random.default_rng(7)
-        self.nodes, self.weights, self.infos, self.feeds = [], [], [], {}
+        super().__init__(opset=18, seed=7)
 
     def input(self, name, array):
         self.feeds[name] = array
         kind = TYPES[array.dtype.type]
         self.infos.append(helper.make_tensor_value_info(name, kind, array.shape))
-        return name
-
-    def constant(self, value, dtype=np.float32):
-        name = f"c{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(value, dtype), name))
-        return name
-
-    def node(self, op, *inputs, **attributes):
-        name = f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
         return name
 
     def outputs(self, **shapes):
@@ -45,7 +37,7 @@ class Model:
         for name, shape in shapes.items():
             made.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
         graph = helper.make_graph(self.nodes, "masks", self.infos, made, self.weights)
-        opsets = [helper.make_opsetid("", 18)]
+        opsets = [helper.make_opsetid("", self.opset)]
         return helper.make_model(graph, ir_version=10, opset_imports=opsets)
 
 

@@ -37,9 +37,6 @@ inline constexpr const char *fusionRemedy =
 /// Fails unless attribute `name` is absent or has this value.
 llvm::LogicalResult needs(Node &n, Emitter &e, llvm::StringRef name,
                           int64_t value);
-/// Fails where the node has this operand.
-llvm::LogicalResult lacks(Node &n, Emitter &e, unsigned i,
-                          llvm::StringRef name);
 
 /// `x`, [B, H, S, D], with pairs of its first elements turned: `cosines` and
 /// `sines`, [B or 1, 1, S, R / 2], are of the angles. Pairs lie side by side,

@@ -28,9 +28,9 @@ llvm::LogicalResult charonia::frontend::onnx::needs(Node &n, Emitter &e,
       fusionRemedy);
 }
 
-llvm::LogicalResult charonia::frontend::onnx::lacks(Node &n, Emitter &e,
-                                                    unsigned i,
-                                                    StringRef name) {
+/// Fails where the node has this operand.
+static llvm::LogicalResult lacks(Node &n, Emitter &e, unsigned i,
+                                 StringRef name) {
   if (!n.has(i))
     return llvm::success();
   return e.fail("input " + Twine(i) + " (" + name + ") is not supported",

@@ -41,13 +41,10 @@ static Value matrixOf(Call &c) {
   return c.operand(c.has("A") ? "A" : "self",
                    c.getEmitter().getBuilder().getF64Type());
 }
-static Value determinantOf(Call &c) {
-  return buildDeterminant(matrixOf(c), c.getEmitter());
-}
 
 namespace {
-/// Matrices whose rows are divided by the largest magnitude of each, [.., n,
-/// 1].
+/// Matrices whose rows are divided by the `largest` magnitude of each,
+/// [.., n, 1]; null of matrices without elements.
 struct ScaledRows {
   Value matrix, largest;
 };
@@ -81,7 +78,8 @@ static Value logOf(Value determinant, const ScaledRows &rows, Emitter &e) {
 }
 
 static LogicalResult determinant(Call &c) {
-  return c.yield(c.getEmitter().cast(determinantOf(c), c.resultElement()));
+  Emitter &e = c.getEmitter();
+  return c.yield(e.cast(buildDeterminant(matrixOf(c), e), c.resultElement()));
 }
 /// The sign, and the logarithm of the magnitude.
 static LogicalResult signAndLog(Call &c) {
