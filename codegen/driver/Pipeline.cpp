@@ -123,6 +123,12 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
            pack.panel = options.panelColumns;
            passes.addNestedPass<func::FuncOp>(createPackColumns(pack));
          }
+         if (options.device == DeviceKind::Cuda) {
+           // What they begin need not be split.
+           BeginSumsOptions begin;
+           begin.instances = options.multiprocessors;
+           passes.addNestedPass<func::FuncOp>(createBeginSums(begin));
+         }
          SplitReductionsOptions reductions;
          reductions.cutOpenRuns = options.device == DeviceKind::Cpu;
          passes.addNestedPass<func::FuncOp>(createSplitReductions(reductions));

@@ -123,6 +123,9 @@ private:
   /// false where there would be few instances.
   bool walkRows(int64_t tile);
   bool channelsAlone();
+  /// On a GPU, where each tile is a cell that a further result adds up: some
+  /// channels of it, fewer where there would be few instances.
+  bool cellsOfChannels();
   /// On a GPU: neighbours that are found by the same indices are one thread's,
   /// which reads those and works out the places once.
   bool sameIndices();

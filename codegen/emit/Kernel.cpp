@@ -45,9 +45,11 @@ FailureOr<func::FuncOp> KernelBuilder::run() {
                  "has results that do not follow from the first"),
              failure();
     resultMaps = std::move(*maps);
+    cells = graph::getTileCells(kernel);
   }
   coordinates.assign(root.size(), e.constant(0));
-  if (failed(checkThatAllIsWalked()) || failed(checkRowParts())) {
+  if (failed(checkThatAllIsWalked()) || failed(checkRowParts()) ||
+      failed(checkCells())) {
     function.erase();
     return failure();
   }
@@ -98,6 +100,29 @@ LogicalResult KernelBuilder::checkRowParts() {
          << "has a schedule in which instances share rows, without clusters "
             "of so many, with terms to share as well, or without one walk "
             "along each row: "
+         << schedule.text();
+}
+
+LogicalResult KernelBuilder::checkCells() {
+  if (cells.empty())
+    return success();
+  bool isCell = schedule.splits == 1 && schedule.rowParts == 1;
+  for (const Schedule::Group &g : schedule.groups) {
+    bool hasSide =
+        llvm::any_of(g.dims, [&](unsigned d) { return cells[d] > 0; });
+    isCell &= !g.sequential && !g.own && !g.within && !g.rest &&
+              (!hasSide || (g.dims.size() == 1 && g.tile == cells[g.dims[0]]));
+  }
+  for (auto [d, cell] : llvm::enumerate(cells))
+    isCell &= cell == 0 || graph::constantOf(root[d]) == 1 ||
+              llvm::any_of(schedule.groups, [d = d](const Schedule::Group &g) {
+                return llvm::is_contained(g.dims, d);
+              });
+  if (isCell)
+    return success();
+  return kernel.emitOpError()
+         << "has a schedule whose tiles are not the cells that a result adds "
+            "up: "
          << schedule.text();
 }
 
@@ -336,6 +361,12 @@ LogicalResult KernelBuilder::storeResults() {
                      function.getArgument(inputs));
   for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
     Demand demand{value, tile, coordinates, guards};
+    auto sums = value.getDefiningOp<graph::GraphOpInterface>();
+    if (!cells.empty() && sums && !sums.getCells().empty()) {
+      if (failed(storeCell(i, demand)))
+        return failure();
+      continue;
+    }
     if (i) {
       demand = withoutUnusedAxes(throughMap(demand, resultMaps[i], value));
       // In another shape an element past a row's end is one of the next row.
@@ -361,6 +392,46 @@ LogicalResult KernelBuilder::storeResults() {
     e.storeResult(*result, function.getArgument(inputs + i), value.getType(),
                   demand);
   }
+  return success();
+}
+
+LogicalResult KernelBuilder::storeCell(unsigned result, const Demand &first) {
+  Value value = yield->getOperand(result),
+        operand = value.getDefiningOp()->getOperand(0);
+  std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
+  Demand inside = throughMap(
+      first, space->mapBetween(yield->getOperand(0), operand), operand);
+  // Elements behind the last of a dimension are nobody's.
+  SmallVector<Guard> bounds = inside.guards;
+  for (auto [c, extent] :
+       llvm::zip_equal(inside.coordinates, graph::getShape(operand)))
+    bounds.push_back({c, extent});
+  FailureOr<Value> terms = e.emit(inside);
+  if (failed(terms))
+    return failure();
+  Value sum = e.maskWith(e.emitInBounds(bounds, inside.tile), *terms, 0);
+  // Along the last dimensions neighbours are a thread's or a warp's.
+  Type element = getElementTypeOrSelf(sum);
+  for (unsigned axis = axes.size(); axis-- > 0;) {
+    if (cells[schedule.groups[axes[axis]].dims[0]] == 0)
+      continue;
+    SmallVector<int64_t> left(cast<RankedTensorType>(sum.getType()).getShape());
+    left.erase(left.begin() + axis);
+    auto reduce = tile::ReduceOp::create(
+        b, e.loc(), {e.tileType(left, element)}, ValueRange{sum}, axis);
+    OpBuilder::InsertionGuard guard(b);
+    Block *block = b.createBlock(&reduce.getCombiner());
+    Value x = block->addArgument(element, e.loc()),
+          y = block->addArgument(element, e.loc());
+    tile::YieldOp::create(
+        b, e.loc(), ReductionOf{graph::ReduceKind::sum}(b, e.loc(), x, y));
+    sum = reduce.getResults()[0];
+  }
+  Demand cell = withoutUnusedAxes(throughMap(first, resultMaps[result], value));
+  if (cell.tile != ArrayRef(cast<RankedTensorType>(sum.getType()).getShape()))
+    return kernel.emitOpError("has cells that are spread over tiles");
+  e.storeResult(sum, function.getArgument(kernel.getInputs().size() + result),
+                value.getType(), cell);
   return success();
 }
 

@@ -36,6 +36,8 @@ private:
   mlir::LogicalResult checkThatAllIsWalked();
   /// A row that instances share is walked along once, in a cluster of them.
   mlir::LogicalResult checkRowParts();
+  /// Tiles are the cells that a result adds up.
+  mlir::LogicalResult checkCells();
   /// A product and a sum that one operator expands into (terms of a dot, a
   /// polynomial) may become one fused multiply-add: one rounding less, half the
   /// instructions. What an operator gives is rounded by itself (kRoundedAttr).
@@ -118,6 +120,9 @@ private:
   llvm::SmallVector<int64_t> tileOf() const;
 
   mlir::LogicalResult storeResults();
+  /// Stores the sum of what the tile has of a result's operand, in place of the
+  /// cell that the tile is.
+  mlir::LogicalResult storeCell(unsigned result, const Demand &first);
   /// A row value is stored once for its row, not for each element along it.
   Demand withoutUnusedAxes(const Demand &demand);
 
@@ -137,6 +142,8 @@ private:
   llvm::SmallVector<std::optional<Guard>> ends;
   /// From coordinates of the first result to those of each.
   llvm::SmallVector<mlir::AffineMap> resultMaps;
+  /// What a tile has along dimensions where it is a cell; empty: it is none.
+  llvm::SmallVector<int64_t> cells;
   llvm::SmallVector<mlir::AffineExpr> tileNumbers;
   /// Of the tile that is being written: groups that have an axis, the extent of
   /// each group, and where it begins if that is not by its number.

@@ -2,6 +2,7 @@
 #include "codegen/emit/TileEmitter.h"
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/SumsAgain.h"
 #include "graph/analysis/Updates.h"
 #include "graph/ir/Float8.h"
 #include <map>
@@ -327,6 +328,37 @@ void readAgain(KernelShape &shape, AffineMap map) {
   shape.again.resize(shape.root.size(), false);
   for (unsigned d = 0; d < shape.root.size(); ++d)
     shape.again[d] = shape.again[d] || map.isFunctionOfDim(d);
+}
+
+/// What is read for such a sum, but for other sums: of a product whose columns
+/// lie along the tile, those of the tile. `map` leads from the kernel's result
+/// to it; null where something else reads it as a whole.
+int64_t bytesAgain(graph::GraphOpInterface op, AffineMap map,
+                   ArrayRef<int64_t> symbols) {
+  std::optional<graph::Columns> columns = op.getColumns();
+  if (!map ||
+      (columns && map.getResult(columns->resultDim).isSymbolicOrConstant()))
+    columns.reset();
+  int64_t bytes = 0;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    Value value = operand;
+    while (auto by = value.getDefiningOp<graph::GraphOpInterface>()) {
+      if (by->getNumOperands() == 0 || rankOf(by.getRole()))
+        break;
+      value = by->getOperand(0);
+    }
+    if (!isa<BlockArgument>(value))
+      continue;
+    int64_t all = bytesOf(value, symbols);
+    if (columns && columns->operand == i) {
+      int64_t count =
+          sizeAt(graph::getShape(operand)[columns->operandDim], symbols);
+      all = all / std::max(count, graph::columnsAroundSums) *
+            graph::columnsAroundSums;
+    }
+    bytes += all;
+  }
+  return bytes;
 }
 
 /// Whatever reduces rows beside values of their full length needs them whole.
@@ -722,6 +754,10 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
       work.push_back(operand);
     }
   }
+  for (auto op : kernel.getBody().front().getOps<graph::GraphOpInterface>())
+    if (isComputedAgain(op, space))
+      shape.againBytes +=
+          bytesAgain(op, reached.lookup(op->getResult(0)), symbols);
   // What a reduction reads is not followed: indices choose there, too.
   for (auto op : kernel.getBody().front().getOps<graph::GraphOpInterface>())
     if (op.getRole() == OpRole::Indexing && op->getNumOperands() > 0)
@@ -738,6 +774,11 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   if (target.kind == EmitTarget::Kind::Gpu && shape.role == OpRole::Pointwise)
     shape.repeatedIndices = repeatedIndices(root);
   findWholeRows(shape, space, root);
+  if (space)
+    shape.cells =
+        graph::getTileCells(
+            *space, kernel.getBody().front().getTerminator()->getOperands())
+            .value_or(SmallVector<int64_t>());
   if (shape.role == OpRole::RowNormalization)
     shape.run = runOf(kernel, root);
   shape.rowsInF32 = llvm::all_of(

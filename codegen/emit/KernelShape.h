@@ -70,6 +70,9 @@ struct KernelShape {
   /// Dimensions that with the next one of more than one element are one run, in
   /// steps of any length, in every input.
   llvm::SmallVector<bool> joins;
+  /// What a tile has along each dimension where a result adds up tiles of the
+  /// others (graph::getTileCells).
+  llvm::SmallVector<int64_t> cells;
   /// Of each dimension a step at whose multiples begin all parts of what is
   /// joined from many of them; 0: nothing is.
   llvm::SmallVector<int64_t> partStep;
@@ -92,6 +95,8 @@ struct KernelShape {
   /// Dimensions along which sums differ that each instance computes again;
   /// empty: there are none.
   llvm::SmallVector<bool> again;
+  /// What an instance reads for those sums, in bytes.
+  int64_t againBytes = 0;
   /// Dimensions along which what a window slides over is dense in memory.
   llvm::SmallVector<bool> windowDense;
   /// Of something as large as the result the ends of the last dimension are

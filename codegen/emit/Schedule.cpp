@@ -2,6 +2,7 @@
 // themselves.
 #include "codegen/emit/Chooser.h"
 #include "codegen/emit/TileEmitter.h"
+#include "graph/analysis/SumsAgain.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -37,7 +38,7 @@ Schedule Chooser::run() {
     rows();
   else if (k.role == OpRole::Reduction && k.alongRow)
     reductionAlong();
-  else if (!oneColumn())
+  else if (!cellsOfChannels() && !oneColumn())
     elementwise();
   for (unsigned i = 0; i < s.groups.size(); ++i)
     if (s.groups[i].tile > 1 && !llvm::is_contained(s.axes, i))
@@ -407,6 +408,46 @@ bool Chooser::channelsAlone() {
   return true;
 }
 
+bool Chooser::cellsOfChannels() {
+  constexpr int64_t fewest = 8, most = 64, mostInTile = 2048, longTile = 1024;
+  if (k.cells.empty())
+    return false;
+  SmallVector<unsigned> sides, others;
+  int64_t cell = 1, cells = 1;
+  for (unsigned d : all) {
+    bool isSide = k.cells[d] > 0;
+    (isSide ? sides : others).push_back(d);
+    if (!isSide)
+      continue;
+    cell *= k.cells[d];
+    cells *= llvm::divideCeil(k.sizes[d], k.cells[d]);
+  }
+  int64_t width = 1;
+  SmallVector<unsigned> channel;
+  if (!others.empty()) {
+    channel.push_back(others.pop_back_val());
+    int64_t n = product(k, channel);
+    cells *= product(k, others);
+    width = std::min(n & -n, fewest);
+    while (2 * width <= std::min(n & -n, most) &&
+           2 * width * cell <= mostInTile &&
+           cells * (n / (2 * width)) >= t.chip->multiprocessors)
+      width *= 2;
+  }
+  if (!others.empty())
+    add(others, 1);
+  for (unsigned d : sides) {
+    SmallVector<unsigned> side{d};
+    add(side, k.cells[d]);
+  }
+  if (!channel.empty())
+    add(channel, width);
+  // Threads with few elements each load all rows of a window at once.
+  if (cell * width >= longTile)
+    s.warps = 8;
+  return true;
+}
+
 int64_t Chooser::tileOfPart(ArrayRef<unsigned> inner, int64_t most) {
   int64_t step = 0, behind = 1;
   for (unsigned d : llvm::reverse(inner)) {
@@ -475,7 +516,7 @@ bool Chooser::sameIndices() {
 }
 
 bool Chooser::sumsAgain() {
-  constexpr int64_t columns = 32, leastTile = 256, mostTile = 4096;
+  constexpr int64_t columns = graph::columnsAroundSums;
   if (cpu || k.role != OpRole::Pointwise || k.again.empty())
     return false;
   SmallVector<unsigned> last, front, others;
@@ -485,10 +526,8 @@ bool Chooser::sumsAgain() {
     SmallVector<unsigned> &dims = joins ? last : k.again[d] ? front : others;
     dims.insert(dims.begin(), d);
   }
-  int64_t tile = std::clamp<int64_t>(
-              llvm::bit_floor<uint64_t>(
-                  product(k, all) / t.chip->multiprocessors + 1),
-              leastTile, mostTile),
+  int64_t tile = graph::tileAroundSums(product(k, all), t.chip->multiprocessors,
+                                       k.againBytes),
           width = std::min<int64_t>(columns,
                                     llvm::bit_ceil<uint64_t>(product(k, last)));
   if (!front.empty())

@@ -1,5 +1,6 @@
 // How groups of a fusion plan grow: along their results, and by joining the
 // groups that read them.
+#include "graph/analysis/Cells.h"
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/FusionPlan.h"
 #include "llvm/ADT/MapVector.h"
@@ -117,6 +118,12 @@ FusionPlan::whyNotBehind(const Group &group, GraphOpInterface op,
   place = group.space.fit(op, isTransparent);
   if (!place)
     return "it reads other elements than those computed at its place";
+  // A CPU has long walks for tiles, and finds in its cache what it reads again.
+  if (place->extent == IterationSpace::Extent::Cell)
+    if (const char *why = limits.instances == 0
+                              ? "rows are walked, not cells"
+                              : whyNoCells(group.anchor, group.ops, op))
+      return why;
   if (joinsTileSides(group, place->map))
     return "one of its dimensions mixes rows and columns of the product";
   if (scattersTile(group, op, place->map))
@@ -239,7 +246,8 @@ void FusionPlan::growForward(GraphOpInterface root) {
     for (Operation *op : candidates) {
       OpRole role = roleOf(op);
       bool wanted = role == OpRole::Pointwise || role == OpRole::View ||
-                    (rows && isRowRole(role));
+                    (rows && isRowRole(role)) ||
+                    !cast<GraphOpInterface>(op).getCells().empty();
       Group *other = groupOf(op);
       if (wanted && other != &group && other->ops.size() == 1 &&
           (rows || !belongsToReaders(cast<GraphOpInterface>(op))) &&

@@ -188,7 +188,7 @@ private:
   bool readsWholeDims(mlir::OpOperand &use) const;
   bool isViewOf(mlir::Value value, mlir::Value input) const;
   int64_t bytesAgain(const Group &producer, mlir::OpOperand &use) const;
-  int64_t instancesOf(const Group &group) const;
+  int64_t instancesOf(const Group &group, int64_t bytes) const;
   static constexpr const char *kTooOften =
       "each program instance would compute it again";
 

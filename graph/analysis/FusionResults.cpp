@@ -114,9 +114,9 @@ bool FusionPlan::orderResults(Group &group) const {
           }))
         continue;
       auto place = group.space.lookup(result);
-      (place && place->extent == IterationSpace::Extent::Row ? rows
-       : fromProduct.contains(result)                        ? products
-                                                             : others)
+      (place && place->extent != IterationSpace::Extent::Full ? rows
+       : fromProduct.contains(result)                         ? products
+                                                              : others)
           .push_back(result);
     }
   ArrayRef<Value> firsts = !products.empty() ? products

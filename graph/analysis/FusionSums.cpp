@@ -1,6 +1,7 @@
 // Small sums that each program instance of their reader computes again: on a
 // GPU this costs less than the kernel that would store them.
 #include "graph/analysis/FusionPlan.h"
+#include "graph/analysis/SumsAgain.h"
 
 using namespace mlir;
 
@@ -50,19 +51,17 @@ bool FusionPlan::readsWholeDims(OpOperand &use) const {
          });
 }
 
-/// Program instances of the group's kernel, about.
-int64_t FusionPlan::instancesOf(const Group &group) const {
-  constexpr int64_t leastTile = 256, mostTile = 4096;
+/// Program instances of the group's kernel, about, where each reads `bytes` for
+/// sums that it computes again.
+int64_t FusionPlan::instancesOf(const Group &group, int64_t bytes) const {
   int64_t results = 1;
   for (Operation *op : group.ops)
     if (group.space.contains(op->getResult(0)))
       results = std::max(results, elementsOf(op->getResult(0)));
-  int64_t usual = 2 * limits.instances;
-  return group.anchor ? std::min<int64_t>(results, usual)
-                      : std::max<int64_t>(
-                            llvm::divideCeil(results, mostTile),
-                            std::min<int64_t>(
-                                llvm::divideCeil(results, leastTile), usual));
+  return group.anchor
+             ? std::min<int64_t>(results, 2 * limits.instances)
+             : llvm::divideCeil(
+                   results, tileAroundSums(results, limits.instances, bytes));
 }
 
 /// Whether `value` is `input`, or what inlined views make of it.
@@ -79,7 +78,7 @@ bool FusionPlan::isViewOf(Value value, Value input) const {
 /// What an instance reads to compute the sums again: of a product whose columns
 /// lie along a tile, those of the tile.
 int64_t FusionPlan::bytesAgain(const Group &producer, OpOperand &use) const {
-  constexpr int64_t tileColumns = 32;
+  constexpr int64_t tileColumns = columnsAroundSums;
   Value ofTile;
   int64_t allColumns = tileColumns;
   if (producer.hasAnchor(OpRole::Contraction) &&
@@ -140,7 +139,7 @@ const char *FusionPlan::whyNotAgain(const Group &producer, const Group &reader,
   }
   int64_t ofOne = reader.againBytes + bytesAgain(producer, use);
   if (ofOne > limits.maxAgainOfOne ||
-      ofOne > limits.maxAgainOfAll / instancesOf(reader))
+      ofOne > limits.maxAgainOfAll / instancesOf(reader, ofOne))
     return kTooOften;
   return withinLimits(reader, producer.ops)
              ? nullptr

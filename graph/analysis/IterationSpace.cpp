@@ -219,11 +219,25 @@ IterationSpace::fitReduction(GraphOpInterface op,
 }
 
 std::optional<IterationSpace::Place>
+IterationSpace::fitCells(GraphOpInterface op) const {
+  std::optional<Place> from = lookup(op->getOperand(0));
+  if (!from || from->extent != Extent::Full || reduced.any())
+    return std::nullopt;
+  SmallVector<AffineExpr> results;
+  for (auto [e, cell] : llvm::zip_equal(from->map.getResults(), op.getCells()))
+    results.push_back(e.floorDiv(cell));
+  return Place{simplify(mapOf(shape.size(), results, op->getContext()), shape),
+               Extent::Cell};
+}
+
+std::optional<IterationSpace::Place>
 IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
   if (op->getNumResults() != 1)
     return std::nullopt;
   if (isRowOperator(op))
     return fitReduction(op, isTransparent);
+  if (!op.getCells().empty())
+    return fitCells(op);
 
   SmallVector<std::pair<unsigned, Path>> placed;
   SmallVector<Place> candidates;
@@ -232,6 +246,9 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
     if (!path)
       continue;
     Place from = *lookup(path->placed);
+    // Other instances have other cells.
+    if (from.extent == Extent::Cell)
+      return std::nullopt;
     if (AffineMap map = path->forward(from.map, shape))
       if (AffineMap step = getForwardMap(op, operand.getOperandNumber()))
         candidates.push_back({composeMaps(step, map, shape), from.extent});
@@ -470,6 +487,38 @@ static bool rowsHaveElements(const IterationSpace &space, Value value) {
   return true;
 }
 
+std::optional<SmallVector<int64_t>> getTileCells(const IterationSpace &space,
+                                                 ValueRange results) {
+  SmallVector<int64_t> tile;
+  for (Value result : results) {
+    auto place = space.lookup(result);
+    if (!place || place->extent != IterationSpace::Extent::Cell)
+      continue;
+    auto op = result.getDefiningOp<GraphOpInterface>();
+    AffineMap map = space.mapBetween(results.front(), op->getOperand(0));
+    if (!map || !tile.empty())
+      return std::nullopt;
+    tile.assign(getShape(results.front()).size(), 0);
+    for (auto [e, cell] : llvm::zip_equal(map.getResults(), op.getCells())) {
+      auto dim = dyn_cast<AffineDimExpr>(e);
+      if (cell > 1 && !dim && !isa<AffineConstantExpr>(e))
+        return std::nullopt;
+      if (cell > 1 && dim)
+        tile[dim.getPosition()] = cell;
+    }
+  }
+  return tile;
+}
+
+SmallVector<int64_t> getTileCells(KernelOp kernel) {
+  std::optional<IterationSpace> space = getIterationSpace(kernel);
+  if (!space)
+    return {};
+  return getTileCells(*space,
+                      kernel.getBody().front().getTerminator()->getOperands())
+      .value_or(SmallVector<int64_t>());
+}
+
 std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
                                                     ValueRange results) {
   auto isRow = [&](Value result) {
@@ -478,6 +527,8 @@ std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
   };
   if (!isRow(results.front()) && llvm::any_of(results, isRow) &&
       !rowsHaveElements(space, results.front()))
+    return std::nullopt;
+  if (!getTileCells(space, results))
     return std::nullopt;
   SmallVector<AffineMap> maps;
   for (Value result : results) {

@@ -49,7 +49,10 @@ public:
     Full,
     /// One-to-one with the dimensions that are not reduced, and reading no
     /// other.
-    Row
+    Row,
+    /// One-to-one with cells of the space, and reading one as a whole: a kernel
+    /// that has such a value has cells for its tiles.
+    Cell
   };
   struct Place {
     /// Space coordinates (dims) and shape symbols to coordinates of the value.
@@ -100,6 +103,7 @@ private:
                              IsTransparent isTransparent) const;
   std::optional<Place> fitReduction(GraphOpInterface op,
                                     IsTransparent isTransparent) const;
+  std::optional<Place> fitCells(GraphOpInterface op) const;
 
   mlir::Operation *root = nullptr;
   Exprs shape;
@@ -122,6 +126,15 @@ std::optional<llvm::SmallVector<mlir::AffineMap>>
 getResultMaps(const IterationSpace &space, mlir::ValueRange results);
 std::optional<llvm::SmallVector<mlir::AffineMap>>
 getResultMaps(KernelOp kernel);
+
+/// Along each dimension of a kernel's first result the elements that a tile
+/// has, where a result adds up cells of what the kernel computes: each tile is
+/// one then, and 0 is any. Empty where there is no such result; nothing where
+/// tiles of the first are none of those cells.
+std::optional<llvm::SmallVector<int64_t>>
+getTileCells(const IterationSpace &space, mlir::ValueRange results);
+/// The same of a kernel; empty where nothing is known.
+llvm::SmallVector<int64_t> getTileCells(KernelOp kernel);
 
 } // namespace charonia::graph
 

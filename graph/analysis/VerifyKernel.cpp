@@ -39,6 +39,10 @@ LogicalResult charonia::graph::verifyKernel(KernelOp kernel,
       if (space && canBeComputedAgain(graphOp) &&
           !space->contains(op.getResult(0)))
         continue;
+      // What adds up the tiles of another is none.
+      if (auto place = space ? space->lookup(op.getResult(0)) : std::nullopt;
+          place && place->extent == IterationSpace::Extent::Cell)
+        continue;
       OpRole role = graphOp.getRole();
       rows += role == OpRole::Reduction || role == OpRole::RowNormalization;
       others += role == OpRole::Contraction || role == OpRole::Window ||

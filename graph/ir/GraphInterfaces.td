@@ -159,6 +159,11 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       return {};
     }]>,
     InterfaceMethod<[{
+      For an operator that cuts operand 0 into cells, as by a grid, and adds up what lies in
+      each: how many elements a cell has along each dimension. The last along one may have
+      fewer. Empty otherwise.
+    }], "::llvm::SmallVector<int64_t>", "getCells", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<[{
       For an operator with a window: what it gives for `input`, in place of operand 0, if
       it slides along `sides` of the window alone and takes single elements along the others.
     }], "::mlir::Value", "slideAlong",

@@ -257,6 +257,24 @@ SmallVector<WindowSide> PoolOp::getWindow() {
   return sides;
 }
 
+SmallVector<int64_t> PoolOp::getCells() {
+  auto isOne = [](int64_t x) { return x == 1; };
+  auto isNone = [](int64_t x) { return x == 0; };
+  if (getKind() != PoolKind::sum || getKernel() != getStrides() ||
+      !llvm::all_of(getDilations(), isOne) || !llvm::all_of(getPads(), isNone))
+    return {};
+  Exprs shape = getShape(getInput());
+  SmallVector<int64_t> cells(shape.size(), 1);
+  for (auto [i, extent] : llvm::enumerate(getKernel())) {
+    unsigned dim = spatialDim(i);
+    // What is behind the last window as a whole counts in ceil mode alone.
+    if (!getCeilMode() && constantOf(simplify(shape[dim] % extent)) != 0)
+      return {};
+    cells[dim] = extent;
+  }
+  return cells;
+}
+
 /// Counts of an average are products of those along the dimensions, so a mean
 /// of means is the mean.
 Value PoolOp::slideAlong(OpBuilder &builder, Value input,

@@ -115,6 +115,7 @@ def Graph_PoolOp : Graph_ReductionBase<"pool"> {
     std::optional<::llvm::SmallVector<::mlir::NamedAttribute>> getPaddedForm(
         unsigned operand, const ::charonia::graph::Padding &padding);
     ::llvm::SmallVector<::charonia::graph::WindowSide> getWindow();
+    ::llvm::SmallVector<int64_t> getCells();
     ::mlir::Value slideAlong(::mlir::OpBuilder &builder, ::mlir::Value input,
                              ::llvm::ArrayRef<unsigned> sides);
     unsigned spatialDim(unsigned i) { return getChannelsLast() ? i + 1 : i + 2; }

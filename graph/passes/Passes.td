@@ -297,6 +297,20 @@ def SplitConcats : Pass<"split-concats", "mlir::func::FuncOp"> {
   let options = [Option<"most", "most", "uint64_t", "32", "Operands of a concatenation">];
 }
 
+def BeginSums : Pass<"begin-sums", "mlir::func::FuncOp"> {
+  let summary = "Sums over images begin where these are computed";
+  let description = [{
+    For GPUs. Before: a sum over all pixels of an image that a depthwise convolution, and what
+    follows it element by element, gives to others as well (the mean of squeeze-excite). After:
+    sums of cells of the image (a `pool` without overlap), each of which is a tile of the kernel
+    that computes the image and stores them beside it, and the sum of those few.
+  }];
+  let options = [
+    Option<"instances", "instances", "int64_t", "132",
+           "Program instances that occupy all of the device: its multiprocessors">
+  ];
+}
+
 def SplitReductions : Pass<"split-reductions", "mlir::func::FuncOp"> {
   let summary = "Long reductions in steps, normalizations of scattered rows written out";
   let description = [{

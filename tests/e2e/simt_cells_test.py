@@ -1,0 +1,61 @@
+"""Sums over images that begin in the kernels that compute these, run by charonia-simt."""
+
+from __future__ import annotations
+
+import pytest
+from simt_sums_test import LIMITS, Model
+
+
+def excited(m: Model, x: str, channels: int, few: int) -> str:
+    """Squeeze and excite."""
+    first = m.weight(few, channels, 1, 1, terms=channels), m.weight(few)
+    second = m.weight(channels, few, 1, 1, terms=few), m.weight(channels)
+    squeezed = m.add("Relu", m.add("Conv", m.add("GlobalAveragePool", x), *first))
+    return m.add("Mul", x, m.add("Sigmoid", m.add("Conv", squeezed, *second)))
+
+
+def depthwise(m: Model, x: str, channels: int, window: int, stride: int) -> str:
+    """A convolution of each channel alone, with what follows it element by element."""
+    pads = [window // 2] * 4
+    filters = m.weight(channels, 1, window, window, terms=window * window)
+    x = m.add("Conv", x, filters, m.weight(channels), group=channels, strides=[stride] * 2, pads=pads)  # fmt: skip
+    return m.add("Mul", x, m.add("Sigmoid", x))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize(
+    "batch, channels, height, width, window, stride, kernels",
+    [
+        (1, 96, 14, 14, 3, 1, 2),  # an image in two cells, neither as a whole
+        (1, 40, 7, 7, 5, 1, 2),  # in one
+        (1, 8, 1, 31, 3, 1, 2),
+        (1, 24, 29, 13, 3, 2, 2),
+        (1, 48, 1, 1, 3, 1, None),  # no image: there is nothing to add up
+        (1, 16, 37, 5, 5, 1, 2),
+        (3, 32, 9, 10, 3, 1, None),
+        (1, 20, 9, 9, 3, 1, None),  # channels are no vectors: a kernel of its own
+    ],
+)
+def test_sums_begin(tmp_path, target, precision, batch, channels, height, width, window, stride, kernels):
+    m = Model(channels + height)
+    x = m.add("Transpose", m.input("x", batch, height, width, channels), perm=[0, 3, 1, 2])
+    result = excited(m, depthwise(m, x, channels, window, stride), channels, 4)
+    result = m.add("Transpose", result, perm=[0, 2, 3, 1])
+    if kernels and precision != "fp32":
+        kernels += 1  # of the input's cast
+    m.check(tmp_path, result, kernels, target, precision)
+
+
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_open_batch(tmp_path, precision, batch):
+    """Each image has cells of its own."""
+    m = Model(batch)
+    shape = [9, 11, 24]
+    x = m.input("x", batch, *shape)
+    m.open["x"] = ["n", *shape]
+    m.shapes = {"x": ["1..1..4", *shape]}
+    x = m.add("Transpose", x, perm=[0, 3, 1, 2])
+    result = excited(m, depthwise(m, x, 24, 3, 1), 24, 6)
+    m.check(tmp_path, m.add("Transpose", result, perm=[0, 2, 3, 1]), None, "sm_90a", precision)

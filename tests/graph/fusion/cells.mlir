@@ -1,0 +1,48 @@
+// On a GPU a sum over an image begins in the kernel that computes the image:
+// each of its tiles is a cell, whose sum is stored beside it.
+// RUN: charonia-opt %s --begin-sums=instances=132 --split-reductions --form-kernels=instances=132 --verify-kernels --split-input-file | FileCheck %s
+// RUN: charonia-opt %s --begin-sums=instances=132 --split-input-file | FileCheck %s --check-prefix=BEGIN
+// RUN: charonia-opt %s --begin-sums=instances=132 --form-kernels --verify-kernels --split-input-file | FileCheck %s --check-prefix=CPU
+
+// 196 places of 480 channels: two cells leave every multiprocessor a tile.
+// CHECK-LABEL: func.func @mean
+// CHECK:         graph.kernel "conv_max_cast_pool"({{.*}}) : ({{.*}}) -> (tensor<1x14x14x480xf16>, tensor<1x2x1x480xf32>)
+// CHECK:         graph.kernel "reduce"({{.*}}) : (tensor<1x2x1x480xf32>) -> tensor<1x1x1x480xf32>
+// CHECK-NOT:     graph.kernel
+// BEGIN-LABEL: func.func @mean
+// BEGIN:         graph.pool sum {{.*}} {ceil_mode, channels_last, {{.*}}kernel = array<i64: 8, 16>, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 8, 16>} : (tensor<1x14x14x480xf32>) -> tensor<1x2x1x480xf32>
+// BEGIN:         graph.reduce sum {{.*}} {axes = array<i64: 1, 2>, keepdims}
+// CPU-LABEL: func.func @mean
+// CPU:         graph.kernel "conv_max"
+// CPU:         graph.kernel "pool
+func.func @mean(%x: tensor<1x14x14x480xf16>) -> (tensor<1x14x14x480xf16>, tensor<1x1x1x480xf32>) {
+  %zero = graph.constant dense<0.0> : tensor<f16>
+  %w = graph.weight "w" : tensor<480x3x3x1xf16>
+  %0 = graph.conv %x, %w {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, groups = 480 : i64} : (tensor<1x14x14x480xf16>, tensor<480x3x3x1xf16>) -> tensor<1x14x14x480xf16>
+  %1 = graph.max %0, %zero : (tensor<1x14x14x480xf16>, tensor<f16>) -> tensor<1x14x14x480xf16>
+  %2 = graph.cast %1 {to = f32} : (tensor<1x14x14x480xf16>) -> tensor<1x14x14x480xf32>
+  %3 = graph.reduce sum %2 {axes = array<i64: 1, 2>, keepdims} : (tensor<1x14x14x480xf32>) -> tensor<1x1x1x480xf32>
+  return %1, %3 : tensor<1x14x14x480xf16>, tensor<1x1x1x480xf32>
+}
+
+// -----
+
+// A second sum of the same image finds it in memory; so does one whose rows
+// are not all of an image, or of channels that are no vectors.
+// BEGIN-LABEL: func.func @others
+// BEGIN:         graph.pool sum
+// BEGIN-NOT:     graph.pool
+// CHECK-LABEL: func.func @others
+func.func @others(%x: tensor<1x9x9x24xf32>, %y: tensor<1x9x9x20xf32>)
+    -> (tensor<1x9x9x24xf32>, tensor<1x24xf32>, tensor<1x24xf32>, tensor<1x9x24xf32>, tensor<1x9x9x20xf32>, tensor<1x20xf32>) {
+  %w = graph.weight "w" : tensor<24x3x3x1xf32>
+  %v = graph.weight "v" : tensor<20x3x3x1xf32>
+  %0 = graph.conv %x, %w {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, groups = 24 : i64} : (tensor<1x9x9x24xf32>, tensor<24x3x3x1xf32>) -> tensor<1x9x9x24xf32>
+  %1 = graph.reduce sum %0 {axes = array<i64: 1, 2>} : (tensor<1x9x9x24xf32>) -> tensor<1x24xf32>
+  %2 = graph.abs %0 : (tensor<1x9x9x24xf32>) -> tensor<1x9x9x24xf32>
+  %3 = graph.reduce sum %2 {axes = array<i64: 1, 2>} : (tensor<1x9x9x24xf32>) -> tensor<1x24xf32>
+  %4 = graph.reduce sum %0 {axes = array<i64: 1>} : (tensor<1x9x9x24xf32>) -> tensor<1x9x24xf32>
+  %5 = graph.conv %y, %v {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, groups = 20 : i64} : (tensor<1x9x9x20xf32>, tensor<20x3x3x1xf32>) -> tensor<1x9x9x20xf32>
+  %6 = graph.reduce sum %5 {axes = array<i64: 1, 2>} : (tensor<1x9x9x20xf32>) -> tensor<1x20xf32>
+  return %2, %1, %3, %4, %5, %6 : tensor<1x9x9x24xf32>, tensor<1x24xf32>, tensor<1x24xf32>, tensor<1x9x24xf32>, tensor<1x9x9x20xf32>, tensor<1x20xf32>
+}
