@@ -124,7 +124,7 @@ private:
   bool walkRows(int64_t tile);
   bool channelsAlone();
   /// On a GPU, where each tile is a cell that a further result adds up: some
-  /// channels of it, fewer where there would be few instances.
+  /// channels of it.
   bool cellsOfChannels();
   /// On a GPU: neighbours that are found by the same indices are one thread's,
   /// which reads those and works out the places once.

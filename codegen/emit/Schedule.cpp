@@ -2,6 +2,7 @@
 // themselves.
 #include "codegen/emit/Chooser.h"
 #include "codegen/emit/TileEmitter.h"
+#include "graph/analysis/Cells.h"
 #include "graph/analysis/SumsAgain.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -409,41 +410,32 @@ bool Chooser::channelsAlone() {
 }
 
 bool Chooser::cellsOfChannels() {
-  constexpr int64_t fewest = 8, most = 64, mostInTile = 2048, longTile = 1024;
+  constexpr int64_t manyInTile = 1024;
   if (k.cells.empty())
     return false;
-  SmallVector<unsigned> sides, others;
-  int64_t cell = 1, cells = 1;
-  for (unsigned d : all) {
-    bool isSide = k.cells[d] > 0;
-    (isSide ? sides : others).push_back(d);
-    if (!isSide)
-      continue;
-    cell *= k.cells[d];
-    cells *= llvm::divideCeil(k.sizes[d], k.cells[d]);
-  }
-  int64_t width = 1;
+  SmallVector<unsigned> others;
+  int64_t cell = 1, width = 1;
+  for (unsigned d : all)
+    if (k.cells[d] > 0)
+      cell *= k.cells[d];
+    else
+      others.push_back(d);
   SmallVector<unsigned> channel;
-  if (!others.empty()) {
+  if (!others.empty() && isStatic({others.back()})) {
     channel.push_back(others.pop_back_val());
-    int64_t n = product(k, channel);
-    cells *= product(k, others);
-    width = std::min(n & -n, fewest);
-    while (2 * width <= std::min(n & -n, most) &&
-           2 * width * cell <= mostInTile &&
-           cells * (n / (2 * width)) >= t.chip->multiprocessors)
-      width *= 2;
+    width = std::max<int64_t>(graph::channelsOfCells(product(k, channel)), 1);
+    while (width > 1 && width * cell > graph::mostInTileOfCells(k.terms))
+      width /= 2;
   }
   if (!others.empty())
     add(others, 1);
-  for (unsigned d : sides) {
-    SmallVector<unsigned> side{d};
-    add(side, k.cells[d]);
-  }
+  for (unsigned d : all)
+    if (k.cells[d] > 0)
+      add(ArrayRef(d), k.cells[d]);
   if (!channel.empty())
     add(channel, width);
   // Threads with few elements each load all rows of a window at once.
-  if (cell * width >= longTile)
+  if (cell * width >= manyInTile)
     s.warps = 8;
   return true;
 }

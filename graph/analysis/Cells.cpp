@@ -17,7 +17,7 @@ bool hasTilesOfCells(GraphOpInterface op) {
     return false;
   std::optional<int64_t> channels =
       constantOf(getShape(op->getResult(0)).back());
-  return channels && *channels % leastChannels == 0;
+  return channels && channelsOfCells(*channels) > 0;
 }
 
 const char *whyNoCells(GraphOpInterface anchor, ArrayRef<Operation *> ops,

@@ -18,12 +18,24 @@ const char *whyNoCells(GraphOpInterface anchor,
                        llvm::ArrayRef<mlir::Operation *> ops,
                        GraphOpInterface sums);
 
-/// The most elements that a cell has, all of its dimensions together: a thread
-/// has a vector of channels of some of them.
+/// The most elements that a cell has, all of its dimensions together.
 inline constexpr int64_t mostInCell = 128;
 
-/// Channels that a tile of cells has at least.
-inline constexpr int64_t leastChannels = 8;
+/// The most elements of a tile: a cell of some channels. Threads should load
+/// all rows of a window at once, of a large one for few elements.
+inline int64_t mostInTileOfCells(int64_t terms) {
+  constexpr int64_t largeWindow = 16;
+  return terms > largeWindow ? 1024 : 2048;
+}
+
+/// Channels of such a tile where there are `all`: runs of memory of 64 bytes as
+/// halves, since fewer take a cache line's time, too, and more leave a tile few
+/// places. 0: they are no vectors.
+inline int64_t channelsOfCells(int64_t all) {
+  constexpr int64_t least = 8, most = 32;
+  int64_t width = std::min(all & -all, most);
+  return width < least ? 0 : width;
+}
 
 } // namespace charonia::graph
 

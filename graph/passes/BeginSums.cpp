@@ -65,7 +65,7 @@ private:
       if (!read.hasOneUse() && isOfImages(op))
         anchor = anchorOf(read);
       if (anchor && begun.insert(anchor).second)
-        begin(op);
+        begin(op, anchor);
     }
     eraseDead(getOperation());
   }
@@ -92,7 +92,7 @@ private:
 
   /// Sums of cells, which the kernel in front gives as well, and the sums of
   /// these.
-  void begin(ReduceOp op) {
+  void begin(ReduceOp op, GraphOpInterface anchor) {
     OpBuilder builder(op);
     Location location = op.getLoc();
     Type own = getElementTypeOrSelf(op.getInput()),
@@ -104,7 +104,9 @@ private:
                             value, TypeAttr::get(to));
     };
     Value input = converted(op.getInput(), wide);
-    SmallVector<int64_t> cell = cellOf(getShape(input));
+    SmallVector<int64_t> cell =
+        cellOf(getShape(input),
+               constantOf(anchor.getReductionExtent()).value_or(mostInCell));
     unsigned sides = cell.size();
     SmallVector<int64_t> ones(sides, 1), pads(2 * sides, 0);
     Value cells = PoolOp::create(builder, location, PoolKind::sum, input, cell,
@@ -118,17 +120,18 @@ private:
 
   /// Extents of a cell along the dimensions of an image: as many elements as
   /// leave each multiprocessor an instance, that cover it with least waste and
-  /// are as square as they can be.
-  SmallVector<int64_t> cellOf(ArrayRef<AffineExpr> shape) {
+  /// are as square as they can be. `terms`: of the anchor.
+  SmallVector<int64_t> cellOf(ArrayRef<AffineExpr> shape, int64_t terms) {
     SmallVector<int64_t> image, best, cell;
     for (AffineExpr extent : shape.drop_front().drop_back())
       image.push_back(*constantOf(extent));
-    int64_t all =
-        evaluate(numElements(shape, &getContext()), symbols).value_or(1);
+    int64_t all = evaluate(numElements(shape, &getContext()), symbols)
+                      .value_or(1),
+            width = channelsOfCells(*constantOf(shape.back()));
     constexpr int64_t least = 16;
     int64_t most = std::clamp<int64_t>(
-        llvm::bit_ceil<uint64_t>(all / (instances * leastChannels) + 1), least,
-        mostInCell);
+        llvm::bit_ceil<uint64_t>(all / (instances * width) + 1), least,
+        std::min(mostInCell, mostInTileOfCells(terms) / width));
     std::pair<int64_t, int64_t> cost;
     // Powers of two for each side, the product of all at most `most`.
     auto visit = [&](auto &&self, int64_t left) -> void {

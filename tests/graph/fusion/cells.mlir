@@ -4,13 +4,14 @@
 // RUN: charonia-opt %s --begin-sums=instances=132 --split-input-file | FileCheck %s --check-prefix=BEGIN
 // RUN: charonia-opt %s --begin-sums=instances=132 --form-kernels --verify-kernels --split-input-file | FileCheck %s --check-prefix=CPU
 
-// 196 places of 480 channels: two cells leave every multiprocessor a tile.
+// 196 places of 480 channels: seven cells by 15 runs of channels leave most
+// multiprocessors a tile.
 // CHECK-LABEL: func.func @mean
-// CHECK:         graph.kernel "conv_max_cast_pool"({{.*}}) : ({{.*}}) -> (tensor<1x14x14x480xf16>, tensor<1x2x1x480xf32>)
-// CHECK:         graph.kernel "reduce"({{.*}}) : (tensor<1x2x1x480xf32>) -> tensor<1x1x1x480xf32>
+// CHECK:         graph.kernel "conv_max_cast_pool"({{.*}}) : ({{.*}}) -> (tensor<1x14x14x480xf16>, tensor<1x7x1x480xf32>)
+// CHECK:         graph.kernel "reduce"({{.*}}) : (tensor<1x7x1x480xf32>) -> tensor<1x1x1x480xf32>
 // CHECK-NOT:     graph.kernel
 // BEGIN-LABEL: func.func @mean
-// BEGIN:         graph.pool sum {{.*}} {ceil_mode, channels_last, {{.*}}kernel = array<i64: 8, 16>, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 8, 16>} : (tensor<1x14x14x480xf32>) -> tensor<1x2x1x480xf32>
+// BEGIN:         graph.pool sum {{.*}} {ceil_mode, channels_last, {{.*}}kernel = array<i64: 2, 16>, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 2, 16>} : (tensor<1x14x14x480xf32>) -> tensor<1x7x1x480xf32>
 // BEGIN:         graph.reduce sum {{.*}} {axes = array<i64: 1, 2>, keepdims}
 // CPU-LABEL: func.func @mean
 // CPU:         graph.kernel "conv_max"
