@@ -6,19 +6,20 @@ import pytest
 from simt_sums_test import LIMITS, Model
 
 
-def excited(m: Model, x: str, channels: int, few: int) -> str:
+def excited(m: Model, x: str, channels: int, few: int, rank: int = 2) -> str:
     """Squeeze and excite."""
-    first = m.weight(few, channels, 1, 1, terms=channels), m.weight(few)
-    second = m.weight(channels, few, 1, 1, terms=few), m.weight(channels)
+    ones = [1] * rank
+    first = m.weight(few, channels, *ones, terms=channels), m.weight(few)
+    second = m.weight(channels, few, *ones, terms=few), m.weight(channels)
     squeezed = m.add("Relu", m.add("Conv", m.add("GlobalAveragePool", x), *first))
     return m.add("Mul", x, m.add("Sigmoid", m.add("Conv", squeezed, *second)))
 
 
-def depthwise(m: Model, x: str, channels: int, window: int, stride: int) -> str:
+def depthwise(m: Model, x: str, channels: int, window: int, stride: int, rank: int = 2) -> str:
     """A convolution of each channel alone, with what follows it element by element."""
-    pads = [window // 2] * 4
-    filters = m.weight(channels, 1, window, window, terms=window * window)
-    x = m.add("Conv", x, filters, m.weight(channels), group=channels, strides=[stride] * 2, pads=pads)  # fmt: skip
+    pads = [window // 2] * (2 * rank)
+    filters = m.weight(channels, 1, *[window] * rank, terms=window**rank)
+    x = m.add("Conv", x, filters, m.weight(channels), group=channels, strides=[stride] * rank, pads=pads)  # fmt: skip
     return m.add("Mul", x, m.add("Sigmoid", x))
 
 
@@ -59,3 +60,23 @@ def test_open_batch(tmp_path, precision, batch):
     x = m.add("Transpose", x, perm=[0, 3, 1, 2])
     result = excited(m, depthwise(m, x, 24, 3, 1), 24, 6)
     m.check(tmp_path, m.add("Transpose", result, perm=[0, 2, 3, 1]), None, "sm_90a", precision)
+
+
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize("image", [[37], [130], [5, 3, 9]])
+def test_other_ranks(tmp_path, precision, image):
+    m = Model(len(image))
+    rank, channels = len(image), 32
+    x = m.add("Transpose", m.input("x", 1, *image, channels), perm=[0, rank + 1, *range(1, rank + 1)])
+    result = excited(m, depthwise(m, x, channels, 3, 1, rank), channels, 4, rank)
+    result = m.add("Transpose", result, perm=[0, *range(2, rank + 2), 1])
+    m.check(tmp_path, result, 2 + (precision != "fp32"), "sm_90a", precision)
+
+
+@pytest.mark.parametrize("precision", LIMITS)
+def test_stored_across(tmp_path, precision):
+    """An image whose channels come first in memory: tiles are its cells all the same."""
+    m = Model(5)
+    x = m.add("Transpose", m.input("x", 1, 9, 14, 32), perm=[0, 3, 1, 2])
+    result = excited(m, depthwise(m, x, 32, 3, 1), 32, 4)
+    m.check(tmp_path, result, None, "sm_90a", precision)
