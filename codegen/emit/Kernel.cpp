@@ -45,7 +45,7 @@ FailureOr<func::FuncOp> KernelBuilder::run() {
                  "has results that do not follow from the first"),
              failure();
     resultMaps = std::move(*maps);
-    cells = graph::getTileCells(kernel);
+    cells = graph::getCellSides(kernel);
   }
   coordinates.assign(root.size(), e.constant(0));
   if (failed(checkThatAllIsWalked()) || failed(checkRowParts()) ||
@@ -104,25 +104,17 @@ LogicalResult KernelBuilder::checkRowParts() {
 }
 
 LogicalResult KernelBuilder::checkCells() {
-  if (cells.empty())
-    return success();
-  bool isCell = schedule.splits == 1 && schedule.rowParts == 1;
-  for (const Schedule::Group &g : schedule.groups) {
-    bool hasSide =
-        llvm::any_of(g.dims, [&](unsigned d) { return cells[d] > 0; });
-    isCell &= !g.sequential && !g.own && !g.within && !g.rest &&
-              (!hasSide || (g.dims.size() == 1 && g.tile == cells[g.dims[0]]));
-  }
-  for (auto [d, cell] : llvm::enumerate(cells))
-    isCell &= cell == 0 || graph::constantOf(root[d]) == 1 ||
-              llvm::any_of(schedule.groups, [d = d](const Schedule::Group &g) {
-                return llvm::is_contained(g.dims, d);
-              });
-  if (isCell)
+  bool areWhole = cells.empty() || schedule.rowParts == 1;
+  for (const graph::CellSide &side : cells)
+    areWhole &= llvm::any_of(schedule.groups, [&](const Schedule::Group &g) {
+      return g.dims == side.dims && g.tile % side.cell == 0 && !g.sequential &&
+             !g.own && !g.within && !g.rest;
+    });
+  if (areWhole)
     return success();
   return kernel.emitOpError()
-         << "has a schedule whose tiles are not the cells that a result adds "
-            "up: "
+         << "has a schedule whose tiles have parts of the cells that a result "
+            "adds up: "
          << schedule.text();
 }
 
@@ -363,7 +355,7 @@ LogicalResult KernelBuilder::storeResults() {
     Demand demand{value, tile, coordinates, guards};
     auto sums = value.getDefiningOp<graph::GraphOpInterface>();
     if (!cells.empty() && sums && !sums.getCells().empty()) {
-      if (failed(storeCell(i, demand)))
+      if (failed(storeCells(i, demand)))
         return failure();
       continue;
     }
@@ -395,26 +387,63 @@ LogicalResult KernelBuilder::storeResults() {
   return success();
 }
 
-LogicalResult KernelBuilder::storeCell(unsigned result, const Demand &first) {
-  Value value = yield->getOperand(result),
-        operand = value.getDefiningOp()->getOperand(0);
+int64_t KernelBuilder::cellOf(unsigned axis) {
+  const Schedule::Group &g = schedule.groups[axes[axis]];
+  for (const graph::CellSide &side : cells)
+    if (side.dims == g.dims)
+      return side.cell;
+  return 0;
+}
+
+LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &first) {
+  // Of instances that share a tile each has a part of its columns alone.
+  if (sharedAxis)
+    return failure();
+  Value operand = yield->getOperand(result).getDefiningOp()->getOperand(0);
   std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
   Demand inside = throughMap(
       first, space->mapBetween(yield->getOperand(0), operand), operand);
+  FailureOr<Value> terms = e.emit(inside);
+  if (failed(terms))
+    return failure();
   // Elements behind the last of a dimension are nobody's.
   SmallVector<Guard> bounds = inside.guards;
   for (auto [c, extent] :
        llvm::zip_equal(inside.coordinates, graph::getShape(operand)))
     bounds.push_back({c, extent});
-  FailureOr<Value> terms = e.emit(inside);
-  if (failed(terms))
-    return failure();
-  Value sum = e.maskWith(e.emitInBounds(bounds, inside.tile), *terms, 0);
-  // Along the last dimensions neighbours are a thread's or a warp's.
+  SmallVector<int64_t> begin(axes.size(), 0);
+  while (true) {
+    if (failed(storeCell(result, first, *terms, bounds, begin)))
+      return failure();
+    unsigned axis = 0;
+    for (; axis < axes.size(); ++axis) {
+      int64_t cell = cellOf(axis);
+      begin[axis] += cell;
+      if (cell && begin[axis] < inside.tile[axis])
+        break;
+      begin[axis] = 0;
+    }
+    if (axis == axes.size())
+      return success();
+  }
+}
+
+LogicalResult KernelBuilder::storeCell(unsigned result, const Demand &first,
+                                       Value terms, SmallVector<Guard> bounds,
+                                       ArrayRef<int64_t> begin) {
+  for (unsigned axis = 0; axis < axes.size(); ++axis)
+    if (int64_t cell = cellOf(axis); cell && cell < first.tile[axis])
+      bounds.push_back({e.axis(axis) - begin[axis], e.constant(cell)});
+  Value sum = e.maskWith(e.emitInBounds(bounds, first.tile), terms, 0);
+  Value value = yield->getOperand(result);
+  Demand cell = throughMap(first, resultMaps[result], value);
   Type element = getElementTypeOrSelf(sum);
+  // Along the last dimensions neighbours are a thread's or a warp's.
   for (unsigned axis = axes.size(); axis-- > 0;) {
-    if (cells[schedule.groups[axes[axis]].dims[0]] == 0)
+    if (!cellOf(axis))
       continue;
+    for (AffineExpr &c : cell.coordinates)
+      c = c.replace(e.axis(axis), e.constant(begin[axis]));
     SmallVector<int64_t> left(cast<RankedTensorType>(sum.getType()).getShape());
     left.erase(left.begin() + axis);
     auto reduce = tile::ReduceOp::create(
@@ -427,7 +456,7 @@ LogicalResult KernelBuilder::storeCell(unsigned result, const Demand &first) {
         b, e.loc(), ReductionOf{graph::ReduceKind::sum}(b, e.loc(), x, y));
     sum = reduce.getResults()[0];
   }
-  Demand cell = withoutUnusedAxes(throughMap(first, resultMaps[result], value));
+  cell = withoutUnusedAxes(cell);
   if (cell.tile != ArrayRef(cast<RankedTensorType>(sum.getType()).getShape()))
     return kernel.emitOpError("has cells that are spread over tiles");
   e.storeResult(sum, function.getArgument(kernel.getInputs().size() + result),

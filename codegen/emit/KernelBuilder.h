@@ -6,6 +6,7 @@
 
 #include "codegen/emit/ShortRows.h"
 #include "codegen/emit/TileEmitter.h"
+#include "graph/analysis/IterationSpace.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace charonia::emit {
@@ -36,7 +37,7 @@ private:
   mlir::LogicalResult checkThatAllIsWalked();
   /// A row that instances share is walked along once, in a cluster of them.
   mlir::LogicalResult checkRowParts();
-  /// Tiles are the cells that a result adds up.
+  /// Tiles have whole cells where a result adds these up.
   mlir::LogicalResult checkCells();
   /// A product and a sum that one operator expands into (terms of a dot, a
   /// polynomial) may become one fused multiply-add: one rounding less, half the
@@ -120,9 +121,16 @@ private:
   llvm::SmallVector<int64_t> tileOf() const;
 
   mlir::LogicalResult storeResults();
-  /// Stores the sum of what the tile has of a result's operand, in place of the
-  /// cell that the tile is.
-  mlir::LogicalResult storeCell(unsigned result, const Demand &first);
+  /// Elements of a cell along an axis of the tile; 0: it is none of its sides.
+  int64_t cellOf(unsigned axis);
+  /// Stores the sums of what the tile's cells have of a result's operand.
+  mlir::LogicalResult storeCells(unsigned result, const Demand &first);
+  /// The same of the one that begins at these elements of the tile; `terms` of
+  /// it lie within `bounds`.
+  mlir::LogicalResult storeCell(unsigned result, const Demand &first,
+                                mlir::Value terms,
+                                llvm::SmallVector<Guard> bounds,
+                                llvm::ArrayRef<int64_t> begin);
   /// A row value is stored once for its row, not for each element along it.
   Demand withoutUnusedAxes(const Demand &demand);
 
@@ -142,8 +150,8 @@ private:
   llvm::SmallVector<std::optional<Guard>> ends;
   /// From coordinates of the first result to those of each.
   llvm::SmallVector<mlir::AffineMap> resultMaps;
-  /// What a tile has along dimensions where it is a cell; empty: it is none.
-  llvm::SmallVector<int64_t> cells;
+  /// Where tiles have whole cells, as a result adds these up.
+  llvm::SmallVector<graph::CellSide> cells;
   llvm::SmallVector<mlir::AffineExpr> tileNumbers;
   /// Of the tile that is being written: groups that have an axis, the extent of
   /// each group, and where it begins if that is not by its number.

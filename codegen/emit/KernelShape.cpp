@@ -776,9 +776,9 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   findWholeRows(shape, space, root);
   if (space)
     shape.cells =
-        graph::getTileCells(
+        graph::getCellSides(
             *space, kernel.getBody().front().getTerminator()->getOperands())
-            .value_or(SmallVector<int64_t>());
+            .value_or(SmallVector<graph::CellSide>());
   if (shape.role == OpRole::RowNormalization)
     shape.run = runOf(kernel, root);
   shape.rowsInF32 = llvm::all_of(

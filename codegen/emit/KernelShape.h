@@ -3,6 +3,7 @@
 #define CHARONIA_CODEGEN_EMIT_KERNELSHAPE_H
 
 #include "codegen/emit/Schedule.h"
+#include "graph/analysis/IterationSpace.h"
 
 namespace charonia::emit {
 
@@ -70,9 +71,8 @@ struct KernelShape {
   /// Dimensions that with the next one of more than one element are one run, in
   /// steps of any length, in every input.
   llvm::SmallVector<bool> joins;
-  /// What a tile has along each dimension where a result adds up tiles of the
-  /// others (graph::getTileCells).
-  llvm::SmallVector<int64_t> cells;
+  /// Where tiles have whole cells, as a result adds these up.
+  llvm::SmallVector<graph::CellSide> cells;
   /// Of each dimension a step at whose multiples begin all parts of what is
   /// joined from many of them; 0: nothing is.
   llvm::SmallVector<int64_t> partStep;

@@ -317,7 +317,17 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
       double(k.columnBytes);
   dot.resultBytes = double(k.resultBytes);
   dot.widening = k.columnWork;
-  GpuTile chosen = choose(rankGpuTiles(dot));
+  std::vector<GpuTile> ranked = rankGpuTiles(dot);
+  if (!k.cells.empty()) {
+    // Whole cells of rows, wherever a tile begins.
+    int64_t cell = k.cells[0].cell;
+    llvm::erase_if(ranked, [&](const GpuTile &tile) {
+      return tile.swap || tile.m % cell != 0;
+    });
+    if (ranked.empty())
+      ranked.push_back({cell, 64, 32, 4, 3});
+  }
+  GpuTile chosen = choose(ranked);
   s.swap = chosen.swap;
   unsigned c = add(column, chosen.swap ? chosen.m : chosen.n),
            r = add(row, chosen.swap ? chosen.n : chosen.m),

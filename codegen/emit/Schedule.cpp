@@ -413,13 +413,13 @@ bool Chooser::cellsOfChannels() {
   constexpr int64_t manyInTile = 1024;
   if (k.cells.empty())
     return false;
-  SmallVector<unsigned> others;
+  SmallVector<unsigned> others(all);
   int64_t cell = 1, width = 1;
-  for (unsigned d : all)
-    if (k.cells[d] > 0)
-      cell *= k.cells[d];
-    else
-      others.push_back(d);
+  for (const graph::CellSide &side : k.cells) {
+    cell *= side.cell;
+    llvm::erase_if(
+        others, [&](unsigned d) { return llvm::is_contained(side.dims, d); });
+  }
   SmallVector<unsigned> channel;
   if (!others.empty() && isStatic({others.back()})) {
     channel.push_back(others.pop_back_val());
@@ -429,9 +429,8 @@ bool Chooser::cellsOfChannels() {
   }
   if (!others.empty())
     add(others, 1);
-  for (unsigned d : all)
-    if (k.cells[d] > 0)
-      add(ArrayRef(d), k.cells[d]);
+  for (const graph::CellSide &side : k.cells)
+    add(side.dims, side.cell);
   if (!channel.empty())
     add(channel, width);
   // Threads with few elements each load all rows of a window at once.

@@ -12,6 +12,10 @@ namespace charonia::graph {
 /// channel by itself, channels last.
 bool hasTilesOfCells(GraphOpInterface op);
 
+/// Whether those of a kernel around `op` have runs of the rows of one image, or
+/// the like: a product, batch 1, of a known size.
+bool hasTilesOfRows(GraphOpInterface op);
+
 /// What forbids that a kernel of `ops` around `anchor` adds up cells of its
 /// result by `sums`, too; null: nothing does.
 const char *whyNoCells(GraphOpInterface anchor,
@@ -20,6 +24,9 @@ const char *whyNoCells(GraphOpInterface anchor,
 
 /// The most elements that a cell has, all of its dimensions together.
 inline constexpr int64_t mostInCell = 128;
+
+/// The most rows of a product that are a cell: tiles have a multiple of them.
+inline constexpr int64_t mostRowsOfCell = 64;
 
 /// The most elements of a tile: a cell of some channels. Threads should load
 /// all rows of a window at once, of a large one for few elements.

@@ -219,12 +219,19 @@ IterationSpace::fitReduction(GraphOpInterface op,
 }
 
 std::optional<IterationSpace::Place>
-IterationSpace::fitCells(GraphOpInterface op) const {
-  std::optional<Place> from = lookup(op->getOperand(0));
-  if (!from || from->extent != Extent::Full || reduced.any())
+IterationSpace::fitCells(GraphOpInterface op,
+                         IsTransparent isTransparent) const {
+  std::optional<Path> path = pathTo(op->getOpOperand(0), isTransparent);
+  if (!path || reduced.any())
+    return std::nullopt;
+  Place from = *lookup(path->placed);
+  AffineMap operand = from.extent == Extent::Full
+                          ? path->forward(from.map, shape)
+                          : AffineMap();
+  if (!operand)
     return std::nullopt;
   SmallVector<AffineExpr> results;
-  for (auto [e, cell] : llvm::zip_equal(from->map.getResults(), op.getCells()))
+  for (auto [e, cell] : llvm::zip_equal(operand.getResults(), op.getCells()))
     results.push_back(e.floorDiv(cell));
   return Place{simplify(mapOf(shape.size(), results, op->getContext()), shape),
                Extent::Cell};
@@ -237,7 +244,7 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
   if (isRowOperator(op))
     return fitReduction(op, isTransparent);
   if (!op.getCells().empty())
-    return fitCells(op);
+    return fitCells(op, isTransparent);
 
   SmallVector<std::pair<unsigned, Path>> placed;
   SmallVector<Place> candidates;
@@ -487,36 +494,57 @@ static bool rowsHaveElements(const IterationSpace &space, Value value) {
   return true;
 }
 
-std::optional<SmallVector<int64_t>> getTileCells(const IterationSpace &space,
-                                                 ValueRange results) {
-  SmallVector<int64_t> tile;
+/// The dimensions of more than one element of which a coordinate is the place
+/// in row-major order; nothing where it is something else.
+static std::optional<SmallVector<unsigned>> runOf(AffineExpr coordinate,
+                                                  ArrayRef<AffineExpr> shape) {
+  SmallVector<unsigned> dims;
+  AffineExpr place = getAffineConstantExpr(0, coordinate.getContext());
+  for (auto [d, extent] : llvm::enumerate(shape)) {
+    if (!coordinate.isFunctionOfDim(d) || constantOf(extent) == 1)
+      continue;
+    dims.push_back(d);
+    place = place * extent + getAffineDimExpr(d, coordinate.getContext());
+  }
+  AffineMap apart = simplify(
+      mapOf(shape.size(), {coordinate - place}, place.getContext()), shape);
+  return constantOf(apart.getResult(0)) == 0 ? std::optional(dims)
+                                             : std::nullopt;
+}
+
+std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
+                                                  ValueRange results) {
+  SmallVector<CellSide> sides;
+  bool isAny = false;
   for (Value result : results) {
     auto place = space.lookup(result);
     if (!place || place->extent != IterationSpace::Extent::Cell)
       continue;
     auto op = result.getDefiningOp<GraphOpInterface>();
     AffineMap map = space.mapBetween(results.front(), op->getOperand(0));
-    if (!map || !tile.empty())
+    if (!map || isAny)
       return std::nullopt;
-    tile.assign(getShape(results.front()).size(), 0);
+    isAny = true;
     for (auto [e, cell] : llvm::zip_equal(map.getResults(), op.getCells())) {
-      auto dim = dyn_cast<AffineDimExpr>(e);
-      if (cell > 1 && !dim && !isa<AffineConstantExpr>(e))
+      if (cell == 1)
+        continue;
+      auto run = runOf(e, getShape(results.front()));
+      if (!run)
         return std::nullopt;
-      if (cell > 1 && dim)
-        tile[dim.getPosition()] = cell;
+      if (!run->empty())
+        sides.push_back({*run, cell});
     }
   }
-  return tile;
+  return sides;
 }
 
-SmallVector<int64_t> getTileCells(KernelOp kernel) {
+SmallVector<CellSide> getCellSides(KernelOp kernel) {
   std::optional<IterationSpace> space = getIterationSpace(kernel);
   if (!space)
     return {};
-  return getTileCells(*space,
+  return getCellSides(*space,
                       kernel.getBody().front().getTerminator()->getOperands())
-      .value_or(SmallVector<int64_t>());
+      .value_or(SmallVector<CellSide>());
 }
 
 std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
@@ -528,7 +556,7 @@ std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
   if (!isRow(results.front()) && llvm::any_of(results, isRow) &&
       !rowsHaveElements(space, results.front()))
     return std::nullopt;
-  if (!getTileCells(space, results))
+  if (!getCellSides(space, results))
     return std::nullopt;
   SmallVector<AffineMap> maps;
   for (Value result : results) {

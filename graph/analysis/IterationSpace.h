@@ -103,7 +103,8 @@ private:
                              IsTransparent isTransparent) const;
   std::optional<Place> fitReduction(GraphOpInterface op,
                                     IsTransparent isTransparent) const;
-  std::optional<Place> fitCells(GraphOpInterface op) const;
+  std::optional<Place> fitCells(GraphOpInterface op,
+                                IsTransparent isTransparent) const;
 
   mlir::Operation *root = nullptr;
   Exprs shape;
@@ -127,14 +128,18 @@ getResultMaps(const IterationSpace &space, mlir::ValueRange results);
 std::optional<llvm::SmallVector<mlir::AffineMap>>
 getResultMaps(KernelOp kernel);
 
-/// Along each dimension of a kernel's first result the elements that a tile
-/// has, where a result adds up cells of what the kernel computes: each tile is
-/// one then, and 0 is any. Empty where there is no such result; nothing where
-/// tiles of the first are none of those cells.
-std::optional<llvm::SmallVector<int64_t>>
-getTileCells(const IterationSpace &space, mlir::ValueRange results);
+/// Dimensions of a kernel's first result, walked as one, along which tiles have
+/// whole cells of so many elements, as a result adds these up.
+struct CellSide {
+  llvm::SmallVector<unsigned> dims; ///< Of more than one element.
+  int64_t cell;
+};
+/// Empty where there is no such result; nothing where tiles of the first result
+/// have none of its cells.
+std::optional<llvm::SmallVector<CellSide>>
+getCellSides(const IterationSpace &space, mlir::ValueRange results);
 /// The same of a kernel; empty where nothing is known.
-llvm::SmallVector<int64_t> getTileCells(KernelOp kernel);
+llvm::SmallVector<CellSide> getCellSides(KernelOp kernel);
 
 } // namespace charonia::graph
 

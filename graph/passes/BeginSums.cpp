@@ -34,7 +34,7 @@ GraphOpInterface anchorOf(Value value) {
     auto op = values[i].getDefiningOp<GraphOpInterface>();
     if (!op)
       continue;
-    if (hasTilesOfCells(op)) {
+    if (hasTilesOfCells(op) || hasTilesOfRows(op)) {
       if (anchor)
         return {};
       anchor = op;
@@ -103,10 +103,27 @@ private:
       return CastOp::create(builder, location, withElement(value.getType(), to),
                             value, TypeAttr::get(to));
     };
+    auto reshaped = [&](Value value, Type type) -> Value {
+      if (value.getType() == type)
+        return value;
+      return ReshapeOp::create(builder, location, type, value);
+    };
     Value input = converted(op.getInput(), wide);
-    SmallVector<int64_t> cell =
-        cellOf(getShape(input),
-               constantOf(anchor.getReductionExtent()).value_or(mostInCell));
+    Exprs shape = getShape(input);
+    SmallVector<int64_t> cell;
+    if (hasTilesOfRows(anchor)) {
+      // Rows of a tile are places of the image in their order.
+      AffineExpr rows = simplify(
+          numElements(ArrayRef(shape).drop_front().drop_back(), &getContext()));
+      shape = {shape.front(), rows, shape.back()};
+      input = reshaped(input, makeType(shape, wide));
+      constexpr int64_t least = 16;
+      cell = {std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(*constantOf(rows)),
+                                  least, mostRowsOfCell)};
+    } else {
+      cell = cellOf(
+          shape, constantOf(anchor.getReductionExtent()).value_or(mostInCell));
+    }
     unsigned sides = cell.size();
     SmallVector<int64_t> ones(sides, 1), pads(2 * sides, 0);
     Value cells = PoolOp::create(builder, location, PoolKind::sum, input, cell,
@@ -114,7 +131,10 @@ private:
                                  /*count_include_pad=*/false,
                                  /*channels_last=*/true, FloatAttr());
     // Of a single cell, too: what reads it computes such a sum again.
-    Value sum = op.reduceAlong(builder, cells, op.getAxes(), op.getKeepdims());
+    Value sum = op.reduceAlong(
+        builder, cells, llvm::to_vector(llvm::seq<int64_t>(1, sides + 1)),
+        /*keepDims=*/true);
+    sum = reshaped(sum, withElement(op.getType(), wide));
     op->getResult(0).replaceAllUsesWith(converted(sum, own));
   }
 

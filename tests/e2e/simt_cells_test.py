@@ -80,3 +80,30 @@ def test_stored_across(tmp_path, precision):
     x = m.add("Transpose", m.input("x", 1, 9, 14, 32), perm=[0, 3, 1, 2])
     result = excited(m, depthwise(m, x, 32, 3, 1), 32, 4)
     m.check(tmp_path, result, None, "sm_90a", precision)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize(
+    "inside, channels, groups, window, height, width, kernels",
+    [
+        (32, 64, 1, 1, 7, 7, 2),  # one cell, behind which there are no rows
+        (48, 104, 13, 3, 14, 9, 2),  # of groups
+        (16, 40, 1, 3, 5, 3, 2),
+        (64, 256, 1, 1, 37, 41, 2),
+        (512, 64, 1, 1, 8, 8, None),  # instances may share the terms
+        (24, 33, 1, 1, 9, 11, 2),
+        (8, 16, 1, 1, 1, 1, None),
+    ],
+)
+def test_sums_of_products(tmp_path, target, precision, inside, channels, groups, window, height, width, kernels):
+    """Cells are runs of a product's rows."""
+    m = Model(channels + height)
+    x = m.add("Transpose", m.input("x", 1, height, width, inside if groups == 1 else channels), perm=[0, 3, 1, 2])
+    terms = (inside if groups == 1 else channels) // groups
+    filters = m.weight(channels, terms, window, window, terms=terms * window * window)
+    y = m.add("Relu", m.add("Conv", x, filters, m.weight(channels), group=groups, pads=[window // 2] * 4))
+    result = m.add("Transpose", excited(m, y, channels, 4), perm=[0, 2, 3, 1])
+    if kernels and precision != "fp32":
+        kernels += 1  # of the input's cast
+    m.check(tmp_path, result, kernels, target, precision)
