@@ -322,7 +322,8 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
     // Whole cells of rows, wherever a tile begins.
     int64_t cell = k.cells[0].cell;
     llvm::erase_if(ranked, [&](const GpuTile &tile) {
-      return tile.swap || tile.m % cell != 0;
+      int64_t rows = tile.swap ? tile.n : tile.m;
+      return rows % cell != 0 || !llvm::isPowerOf2_64(rows);
     });
     if (ranked.empty())
       ranked.push_back({cell, 64, 32, 4, 3});

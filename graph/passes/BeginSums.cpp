@@ -117,9 +117,11 @@ private:
           numElements(ArrayRef(shape).drop_front().drop_back(), &getContext()));
       shape = {shape.front(), rows, shape.back()};
       input = reshaped(input, makeType(shape, wide));
+      // Products of few rows have small tiles, and many of them.
       constexpr int64_t least = 16;
-      cell = {std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(*constantOf(rows)),
-                                  least, mostRowsOfCell)};
+      cell = {
+          std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(*constantOf(rows)) / 2,
+                              least, mostRowsOfCell)};
     } else {
       cell = cellOf(
           shape, constantOf(anchor.getReductionExtent()).value_or(mostInCell));

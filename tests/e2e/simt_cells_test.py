@@ -87,7 +87,8 @@ def test_stored_across(tmp_path, precision):
 @pytest.mark.parametrize(
     "inside, channels, groups, window, height, width, kernels",
     [
-        (32, 64, 1, 1, 7, 7, 2),  # one cell, behind which there are no rows
+        (32, 64, 1, 1, 7, 7, 2),  # the second cell ends behind the last row
+        (64, 256, 1, 1, 56, 56, None),  # weights are the rows of the dot
         (48, 104, 13, 3, 14, 9, 2),  # of groups
         (16, 40, 1, 3, 5, 3, 2),
         (64, 256, 1, 1, 37, 41, 2),
