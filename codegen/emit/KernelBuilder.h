@@ -6,7 +6,7 @@
 
 #include "codegen/emit/ShortRows.h"
 #include "codegen/emit/TileEmitter.h"
-#include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/Cells.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace charonia::emit {

@@ -3,7 +3,7 @@
 #define CHARONIA_CODEGEN_EMIT_KERNELSHAPE_H
 
 #include "codegen/emit/Schedule.h"
-#include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/Cells.h"
 
 namespace charonia::emit {
 

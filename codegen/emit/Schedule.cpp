@@ -2,7 +2,6 @@
 // themselves.
 #include "codegen/emit/Chooser.h"
 #include "codegen/emit/TileEmitter.h"
-#include "graph/analysis/Cells.h"
 #include "graph/analysis/SumsAgain.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"

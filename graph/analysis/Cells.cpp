@@ -78,4 +78,57 @@ const char *whyNoCells(GraphOpInterface anchor, ArrayRef<Operation *> ops,
   return hasOthers ? "a kernel has cells of one kind" : nullptr;
 }
 
+/// The dimensions of more than one element of which a coordinate is the place
+/// in row-major order; nothing where it is something else.
+static std::optional<SmallVector<unsigned>> runOf(AffineExpr coordinate,
+                                                  ArrayRef<AffineExpr> shape) {
+  SmallVector<unsigned> dims;
+  AffineExpr place = getAffineConstantExpr(0, coordinate.getContext());
+  for (auto [d, extent] : llvm::enumerate(shape)) {
+    if (!coordinate.isFunctionOfDim(d) || constantOf(extent) == 1)
+      continue;
+    dims.push_back(d);
+    place = place * extent + getAffineDimExpr(d, coordinate.getContext());
+  }
+  AffineMap apart = simplify(
+      mapOf(shape.size(), {coordinate - place}, place.getContext()), shape);
+  return constantOf(apart.getResult(0)) == 0 ? std::optional(dims)
+                                             : std::nullopt;
+}
+
+std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
+                                                  ValueRange results) {
+  SmallVector<CellSide> sides;
+  bool isAny = false;
+  for (Value result : results) {
+    auto place = space.lookup(result);
+    if (!place || place->extent != IterationSpace::Extent::Cell)
+      continue;
+    auto op = result.getDefiningOp<GraphOpInterface>();
+    AffineMap map = space.mapBetween(results.front(), op->getOperand(0));
+    if (!map || isAny)
+      return std::nullopt;
+    isAny = true;
+    for (auto [e, cell] : llvm::zip_equal(map.getResults(), op.getCells())) {
+      if (cell == 1)
+        continue;
+      auto run = runOf(e, getShape(results.front()));
+      if (!run)
+        return std::nullopt;
+      if (!run->empty())
+        sides.push_back({*run, cell});
+    }
+  }
+  return sides;
+}
+
+SmallVector<CellSide> getCellSides(KernelOp kernel) {
+  std::optional<IterationSpace> space = getIterationSpace(kernel);
+  if (!space)
+    return {};
+  return getCellSides(*space,
+                      kernel.getBody().front().getTerminator()->getOperands())
+      .value_or(SmallVector<CellSide>());
+}
+
 } // namespace charonia::graph

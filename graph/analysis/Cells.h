@@ -3,7 +3,7 @@
 #ifndef CHARONIA_GRAPH_ANALYSIS_CELLS_H
 #define CHARONIA_GRAPH_ANALYSIS_CELLS_H
 
-#include "graph/ir/Dialect.h"
+#include "graph/analysis/IterationSpace.h"
 
 namespace charonia::graph {
 
@@ -21,6 +21,19 @@ bool hasTilesOfRows(GraphOpInterface op);
 const char *whyNoCells(GraphOpInterface anchor,
                        llvm::ArrayRef<mlir::Operation *> ops,
                        GraphOpInterface sums);
+
+/// Dimensions of a kernel's first result, walked as one, along which tiles have
+/// whole cells of so many elements, as a result adds these up.
+struct CellSide {
+  llvm::SmallVector<unsigned> dims; ///< Of more than one element.
+  int64_t cell;
+};
+/// Empty where there is no such result; nothing where tiles of the first result
+/// have none of its cells.
+std::optional<llvm::SmallVector<CellSide>>
+getCellSides(const IterationSpace &space, mlir::ValueRange results);
+/// The same of a kernel; empty where nothing is known.
+llvm::SmallVector<CellSide> getCellSides(KernelOp kernel);
 
 /// The most elements that a cell has, all of its dimensions together.
 inline constexpr int64_t mostInCell = 128;

@@ -128,19 +128,6 @@ getResultMaps(const IterationSpace &space, mlir::ValueRange results);
 std::optional<llvm::SmallVector<mlir::AffineMap>>
 getResultMaps(KernelOp kernel);
 
-/// Dimensions of a kernel's first result, walked as one, along which tiles have
-/// whole cells of so many elements, as a result adds these up.
-struct CellSide {
-  llvm::SmallVector<unsigned> dims; ///< Of more than one element.
-  int64_t cell;
-};
-/// Empty where there is no such result; nothing where tiles of the first result
-/// have none of its cells.
-std::optional<llvm::SmallVector<CellSide>>
-getCellSides(const IterationSpace &space, mlir::ValueRange results);
-/// The same of a kernel; empty where nothing is known.
-llvm::SmallVector<CellSide> getCellSides(KernelOp kernel);
-
 } // namespace charonia::graph
 
 #endif

@@ -47,3 +47,39 @@ func.func @others(%x: tensor<1x9x9x24xf32>, %y: tensor<1x9x9x20xf32>)
   %6 = graph.reduce sum %5 {axes = array<i64: 1, 2>} : (tensor<1x9x9x20xf32>) -> tensor<1x20xf32>
   return %2, %1, %3, %4, %5, %6 : tensor<1x9x9x24xf32>, tensor<1x24xf32>, tensor<1x24xf32>, tensor<1x9x24xf32>, tensor<1x9x9x20xf32>, tensor<1x20xf32>
 }
+
+// -----
+
+// Of a product cells are runs of 64 rows, which tiles have whole; of few rows
+// less. Several images have none, since tiles lie across them.
+// BEGIN-LABEL: func.func @product
+// CHECK-LABEL: func.func @product
+// CHECK:         graph.kernel "conv_cast_pool"({{.*}}) : ({{.*}}) -> (tensor<1x14x14x208xf16>, tensor<1x4x208xf32>)
+// CHECK:         graph.kernel "reduce{{.*}}"({{.*}}) : (tensor<1x4x208xf32>)
+// CHECK-LABEL: func.func @few
+// BEGIN-LABEL: func.func @few
+// BEGIN:         graph.pool sum {{.*}}kernel = array<i64: 32>{{.*}} : (tensor<1x49x208xf32>) -> tensor<1x2x208xf32>
+// CHECK-LABEL: func.func @images
+// BEGIN-LABEL: func.func @images
+// BEGIN-NOT:     graph.pool
+func.func @product(%x: tensor<1x14x14x96xf16>) -> (tensor<1x14x14x208xf16>, tensor<1x1x1x208xf32>) {
+  %w = graph.weight "w" : tensor<208x1x1x96xf16>
+  %0 = graph.conv %x, %w {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<1x14x14x96xf16>, tensor<208x1x1x96xf16>) -> tensor<1x14x14x208xf16>
+  %1 = graph.cast %0 {to = f32} : (tensor<1x14x14x208xf16>) -> tensor<1x14x14x208xf32>
+  %2 = graph.reduce sum %1 {axes = array<i64: 1, 2>, keepdims} : (tensor<1x14x14x208xf32>) -> tensor<1x1x1x208xf32>
+  return %0, %2 : tensor<1x14x14x208xf16>, tensor<1x1x1x208xf32>
+}
+func.func @few(%x: tensor<1x7x7x96xf16>) -> (tensor<1x7x7x208xf16>, tensor<1x1x1x208xf32>) {
+  %w = graph.weight "w" : tensor<208x1x1x96xf16>
+  %0 = graph.conv %x, %w {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<1x7x7x96xf16>, tensor<208x1x1x96xf16>) -> tensor<1x7x7x208xf16>
+  %1 = graph.cast %0 {to = f32} : (tensor<1x7x7x208xf16>) -> tensor<1x7x7x208xf32>
+  %2 = graph.reduce sum %1 {axes = array<i64: 1, 2>, keepdims} : (tensor<1x7x7x208xf32>) -> tensor<1x1x1x208xf32>
+  return %0, %2 : tensor<1x7x7x208xf16>, tensor<1x1x1x208xf32>
+}
+func.func @images(%x: tensor<3x7x7x96xf16>) -> (tensor<3x7x7x208xf16>, tensor<3x1x1x208xf32>) {
+  %w = graph.weight "w" : tensor<208x1x1x96xf16>
+  %0 = graph.conv %x, %w {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<3x7x7x96xf16>, tensor<208x1x1x96xf16>) -> tensor<3x7x7x208xf16>
+  %1 = graph.cast %0 {to = f32} : (tensor<3x7x7x208xf16>) -> tensor<3x7x7x208xf32>
+  %2 = graph.reduce sum %1 {axes = array<i64: 1, 2>, keepdims} : (tensor<3x7x7x208xf32>) -> tensor<3x1x1x208xf32>
+  return %0, %2 : tensor<3x7x7x208xf16>, tensor<3x1x1x208xf32>
+}
