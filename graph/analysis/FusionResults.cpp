@@ -141,12 +141,23 @@ bool FusionPlan::orderResults(Group &group) const {
 }
 
 /// Where permutations and reshapes mix so that results of a kernel do not
-/// follow from one another, its operators part.
+/// follow from one another, its operators part: sums of cells first, which the
+/// tiles of the others may not have.
 void FusionPlan::splitUnrelated() {
   for (size_t i = 0; i < storage.size(); ++i) {
     Group &group = *storage[i];
     if (group.ops.empty() || orderResults(group) || group.ops.size() == 1)
       continue;
+    auto *sums = llvm::find_if(group.ops, [](Operation *op) {
+      return !cast<GraphOpInterface>(op).getCells().empty();
+    });
+    if (sums != group.ops.end() && *sums != group.anchor) {
+      Operation *op = *sums;
+      group.ops.erase(sums);
+      makeGroup(op);
+      if (orderResults(group) || group.ops.size() == 1)
+        continue;
+    }
     SmallVector<Operation *> ops(std::move(group.ops));
     group.ops.clear();
     for (Operation *op : ops)

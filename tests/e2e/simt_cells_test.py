@@ -94,6 +94,8 @@ def test_stored_across(tmp_path, precision):
         (64, 256, 1, 1, 37, 41, 2),
         (512, 64, 1, 1, 8, 8, None),  # instances may share the terms
         (24, 33, 1, 1, 9, 11, 2),
+        (24, 40, 1, 1, 1, 77, 2),
+        (24, 40, 1, 1, 50, 1, 2),
         (8, 16, 1, 1, 1, 1, None),
     ],
 )

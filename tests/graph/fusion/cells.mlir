@@ -83,3 +83,23 @@ func.func @images(%x: tensor<3x7x7x96xf16>) -> (tensor<3x7x7x208xf16>, tensor<3x
   %2 = graph.reduce sum %1 {axes = array<i64: 1, 2>, keepdims} : (tensor<3x7x7x208xf32>) -> tensor<3x1x1x208xf32>
   return %0, %2 : tensor<3x7x7x208xf16>, tensor<3x1x1x208xf32>
 }
+
+// -----
+
+// Rows of a tile that are stored in another order are no cells: a kernel of
+// their own adds them up, and the others stay together.
+// BEGIN-LABEL: func.func @windows
+// CHECK-LABEL: func.func @windows
+// CHECK:         graph.kernel "conv_max_cast"({{.*}}) -> (tensor<1x14x14x64xf32>, tensor<2x2x7x7x64xf16>)
+// CHECK:         graph.kernel "pool
+func.func @windows(%x: tensor<1x14x14x96xf16>) -> (tensor<2x2x7x7x64xf16>, tensor<1x1x1x64xf32>) {
+  %zero = graph.constant dense<0.0> : tensor<f16>
+  %w = graph.weight "w" : tensor<64x1x1x96xf16>
+  %0 = graph.conv %x, %w {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<1x14x14x96xf16>, tensor<64x1x1x96xf16>) -> tensor<1x14x14x64xf16>
+  %1 = graph.max %0, %zero : (tensor<1x14x14x64xf16>, tensor<f16>) -> tensor<1x14x14x64xf16>
+  %2 = graph.cast %1 {to = f32} : (tensor<1x14x14x64xf16>) -> tensor<1x14x14x64xf32>
+  %3 = graph.reduce sum %2 {axes = array<i64: 1, 2>, keepdims} : (tensor<1x14x14x64xf32>) -> tensor<1x1x1x64xf32>
+  %4 = graph.reshape %1 : (tensor<1x14x14x64xf16>) -> tensor<2x7x2x7x64xf16>
+  %5 = graph.transpose %4 {permutation = array<i64: 0, 2, 1, 3, 4>} : (tensor<2x7x2x7x64xf16>) -> tensor<2x2x7x7x64xf16>
+  return %5, %3 : tensor<2x2x7x7x64xf16>, tensor<1x1x1x64xf32>
+}
