@@ -103,6 +103,9 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
            columns.panel = 1;
            passes.addPass(createPackWeights(columns));
            passes.addNestedPass<func::FuncOp>(createPadTerms());
+           // Behind what joins products, so that what is added behind them
+           // stays where it is.
+           passes.addNestedPass<func::FuncOp>(createNormalizeProducts());
          }
          SplitPrepareOptions split;
          split.widenedRows = mostWidenedRows(options);

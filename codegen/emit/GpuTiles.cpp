@@ -482,7 +482,8 @@ std::vector<GpuTile> charonia::emit::rankGpuTiles(const GpuDot &dot) {
   auto consider = [&](GpuTile tile) {
     // More do not stay in registers.
     constexpr int64_t mostAccumulators = 176;
-    if (!fitsRun(tile, dot.columnRun))
+    if (!fitsRun(tile, dot.columnRun) ||
+        (dot.columnCell && (tile.swap ? tile.m : tile.n) % dot.columnCell != 0))
       return;
     GpuDot sides = tile.swap ? dot.swapped() : dot;
     tile.k = stepOf(tile);

@@ -56,6 +56,9 @@ struct GpuDot {
   /// Instructions for an element of the columns, which each instance computes
   /// from what it reads; 0: they are copied.
   int64_t widening = 0;
+  /// A tile, and each part's share of it, has a multiple of so many columns; 0:
+  /// any number.
+  int64_t columnCell = 0;
   /// So many neighbouring columns share their rows, and a tile has columns of
   /// one run alone; 0: all.
   int64_t columnRun = 0;

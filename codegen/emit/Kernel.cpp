@@ -408,10 +408,11 @@ static FailureOr<func::FuncOp> emitOneBody(graph::KernelOp kernel,
     }
     return function;
   };
-  if (std::optional<unsigned> shared = sharedAxisOf(schedule, target)) {
+  if (std::optional<unsigned> shared =
+          sharedAxisOf(schedule, target, graph::getCellSides(kernel))) {
     FailureOr<func::FuncOp> function = build(shared);
     if (succeeded(function)) {
-      if (sumsOnce(*function) && takesShares(*function))
+      if (sumsOnce(*function) && takesShares(*function, *shared))
         return function;
       function->erase();
     }

@@ -125,12 +125,11 @@ private:
   int64_t cellOf(unsigned axis);
   /// Stores the sums of what the tile's cells have of a result's operand.
   mlir::LogicalResult storeCells(unsigned result, const Demand &first);
-  /// The same of the one that begins at these elements of the tile; `terms` of
-  /// it lie within `bounds`.
-  mlir::LogicalResult storeCell(unsigned result, const Demand &first,
-                                mlir::Value terms,
-                                llvm::SmallVector<Guard> bounds,
-                                llvm::ArrayRef<int64_t> begin);
+  /// What a tile has in each of its cells.
+  mlir::Value sumCells(mlir::Value tile);
+  /// The demand on the cells of a demanded tile; nothing where instances that
+  /// share it have parts of them.
+  FailureOr<Demand> placesOfCells(Demand demand);
   /// A row value is stored once for its row, not for each element along it.
   Demand withoutUnusedAxes(const Demand &demand);
 

@@ -11,7 +11,7 @@ LogicalResult KernelBuilder::checkCells() {
   for (const graph::CellSide &side : cells)
     areWhole &= llvm::any_of(schedule.groups, [&](const Schedule::Group &g) {
       return g.dims == side.dims && g.tile % side.cell == 0 && !g.sequential &&
-             !g.own && !g.within && !g.rest;
+             g.own % side.cell == 0 && !g.within && !g.rest;
     });
   if (areWhole)
     return success();
@@ -29,69 +29,80 @@ int64_t KernelBuilder::cellOf(unsigned axis) {
   return 0;
 }
 
-LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &first) {
-  // Of instances that share a tile each has a part of its columns alone.
-  if (sharedAxis)
+Value KernelBuilder::sumCells(Value sum) {
+  Type element = getElementTypeOrSelf(sum);
+  ReductionOf add{graph::ReduceKind::sum};
+  // Along the last dimensions neighbours are a thread's or a warp's.
+  for (unsigned axis = axes.size(); axis-- > 0;) {
+    int64_t cell = cellOf(axis);
+    if (cell == 0)
+      continue;
+    SmallVector<int64_t> left(tile::shapeOf(sum));
+    unsigned along = axis;
+    if (left[axis] > cell) {
+      left[axis] /= cell;
+      left.insert(left.begin() + ++along, cell);
+      sum = tile::SplitAxisOp::create(b, e.loc(), e.tileType(left, element),
+                                      sum, axis, cell);
+    }
+    left.erase(left.begin() + along);
+    auto reduce = tile::ReduceOp::create(
+        b, e.loc(), {e.tileType(left, element)}, ValueRange{sum}, along);
+    OpBuilder::InsertionGuard guard(b);
+    Block *block = b.createBlock(&reduce.getCombiner());
+    Value x = block->addArgument(element, e.loc()),
+          y = block->addArgument(element, e.loc());
+    tile::YieldOp::create(b, e.loc(), add(b, e.loc(), x, y));
+    sum = reduce.getResults()[0];
+  }
+  return sum;
+}
+
+FailureOr<Demand> KernelBuilder::placesOfCells(Demand demand) {
+  SmallVector<AffineExpr> dims;
+  for (unsigned axis = 0; axis < axes.size(); ++axis) {
+    AffineExpr step = e.axis(axis);
+    if (int64_t cell = cellOf(axis)) {
+      demand.tile[axis] /= cell;
+      step = step * cell;
+    }
+    dims.push_back(step);
+  }
+  for (AffineExpr &c : demand.coordinates)
+    c = c.replaceDims(dims);
+  for (Guard &g : demand.guards)
+    g.coordinate = g.coordinate.replaceDims(dims);
+  if (!sharedAxis)
+    return demand;
+  // Each instance of a cluster has its share of the tile's cells.
+  int64_t share = demand.tile[*sharedAxis] / schedule.splits;
+  if (share * schedule.splits != demand.tile[*sharedAxis])
     return failure();
-  Value operand = yield->getOperand(result).getDefiningOp()->getOperand(0);
+  demand.guards.push_back(
+      {e.axis(*sharedAxis) - e.getSplit().part * share, e.constant(share)});
+  return demand;
+}
+
+LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &first) {
+  Value value = yield->getOperand(result),
+        operand = value.getDefiningOp()->getOperand(0);
   std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
   Demand inside = throughMap(
       first, space->mapBetween(yield->getOperand(0), operand), operand);
-  FailureOr<Value> terms = e.emit(inside);
-  if (failed(terms))
-    return failure();
   // Elements behind the last of a dimension are nobody's.
   SmallVector<Guard> bounds = inside.guards;
   for (auto [c, extent] :
        llvm::zip_equal(inside.coordinates, graph::getShape(operand)))
     bounds.push_back({c, extent});
-  SmallVector<int64_t> begin(axes.size(), 0);
-  while (true) {
-    if (failed(storeCell(result, first, *terms, bounds, begin)))
-      return failure();
-    unsigned axis = 0;
-    for (; axis < axes.size(); ++axis) {
-      int64_t cell = cellOf(axis);
-      begin[axis] += cell;
-      if (cell && begin[axis] < inside.tile[axis])
-        break;
-      begin[axis] = 0;
-    }
-    if (axis == axes.size())
-      return success();
-  }
-}
-
-LogicalResult KernelBuilder::storeCell(unsigned result, const Demand &first,
-                                       Value terms, SmallVector<Guard> bounds,
-                                       ArrayRef<int64_t> begin) {
-  for (unsigned axis = 0; axis < axes.size(); ++axis)
-    if (int64_t cell = cellOf(axis); cell && cell < first.tile[axis])
-      bounds.push_back({e.axis(axis) - begin[axis], e.constant(cell)});
-  Value sum = e.maskWith(e.emitInBounds(bounds, first.tile), terms, 0);
-  Value value = yield->getOperand(result);
-  Demand cell = throughMap(first, resultMaps[result], value);
-  Type element = getElementTypeOrSelf(sum);
-  // Along the last dimensions neighbours are a thread's or a warp's.
-  for (unsigned axis = axes.size(); axis-- > 0;) {
-    if (!cellOf(axis))
-      continue;
-    for (AffineExpr &c : cell.coordinates)
-      c = c.replace(e.axis(axis), e.constant(begin[axis]));
-    SmallVector<int64_t> left(cast<RankedTensorType>(sum.getType()).getShape());
-    left.erase(left.begin() + axis);
-    auto reduce = tile::ReduceOp::create(
-        b, e.loc(), {e.tileType(left, element)}, ValueRange{sum}, axis);
-    OpBuilder::InsertionGuard guard(b);
-    Block *block = b.createBlock(&reduce.getCombiner());
-    Value x = block->addArgument(element, e.loc()),
-          y = block->addArgument(element, e.loc());
-    tile::YieldOp::create(
-        b, e.loc(), ReductionOf{graph::ReduceKind::sum}(b, e.loc(), x, y));
-    sum = reduce.getResults()[0];
-  }
-  cell = withoutUnusedAxes(cell);
-  if (cell.tile != ArrayRef(cast<RankedTensorType>(sum.getType()).getShape()))
+  FailureOr<Value> terms = e.emit(inside);
+  FailureOr<Demand> places = placesOfCells(first);
+  if (failed(terms) || failed(places))
+    return failure();
+  Value sum =
+      sumCells(e.maskWith(e.emitInBounds(bounds, inside.tile), *terms, 0));
+  Demand cell =
+      withoutUnusedAxes(throughMap(*places, resultMaps[result], value));
+  if (cell.tile != ArrayRef(tile::shapeOf(sum)))
     return kernel.emitOpError("has cells that are spread over tiles");
   e.storeResult(sum, function.getArgument(kernel.getInputs().size() + result),
                 value.getType(), cell);

@@ -309,6 +309,12 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   constexpr int64_t leastRun = 8;
   if (k.columnRun >= leastRun)
     dot.columnRun = k.columnRun;
+  std::optional<int64_t> rowCell;
+  for (const graph::CellSide &side : k.cells)
+    if (side.dims == column)
+      dot.columnCell = side.cell;
+    else
+      rowCell = side.cell;
   dot.chip = t.chip;
   // A window with steps reads a part of its rows.
   dot.operandBytes =
@@ -318,15 +324,14 @@ void Chooser::gpuProduct(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   dot.resultBytes = double(k.resultBytes);
   dot.widening = k.columnWork;
   std::vector<GpuTile> ranked = rankGpuTiles(dot);
-  if (!k.cells.empty()) {
+  if (rowCell) {
     // Whole cells of rows, wherever a tile begins.
-    int64_t cell = k.cells[0].cell;
     llvm::erase_if(ranked, [&](const GpuTile &tile) {
       int64_t rows = tile.swap ? tile.n : tile.m;
-      return rows % cell != 0 || !llvm::isPowerOf2_64(rows);
+      return rows % *rowCell != 0 || !llvm::isPowerOf2_64(rows);
     });
     if (ranked.empty())
-      ranked.push_back({cell, 64, 32, 4, 3});
+      ranked.push_back({*rowCell, 64, 32, 4, 3});
   }
   GpuTile chosen = choose(ranked);
   s.swap = chosen.swap;

@@ -6,15 +6,21 @@ using namespace charonia;
 using namespace charonia::emit;
 
 std::optional<unsigned> emit::sharedAxisOf(const Schedule &schedule,
-                                           const EmitTarget &target) {
+                                           const EmitTarget &target,
+                                           ArrayRef<graph::CellSide> cells) {
   constexpr int64_t least = 8;
+  auto hasCells = [&](const Schedule::Group &g) {
+    return llvm::all_of(cells, [&](const graph::CellSide &side) {
+      return side.dims != g.dims || g.tile % (schedule.splits * side.cell) == 0;
+    });
+  };
   if (!target.chip || schedule.splits > target.chip->mostInCluster ||
       schedule.splits == 1 || !llvm::isPowerOf2_64(schedule.splits) ||
       schedule.axes.size() != 2)
     return std::nullopt;
   for (unsigned axis : {schedule.swap ? 0u : 1u, schedule.swap ? 1u : 0u}) {
     const Schedule::Group &g = schedule.groups[schedule.axes[axis]];
-    if (g.own == 0 && g.tile % (schedule.splits * least) == 0)
+    if (g.own == 0 && g.tile % (schedule.splits * least) == 0 && hasCells(g))
       return axis;
   }
   return std::nullopt;
@@ -33,7 +39,7 @@ bool emit::sumsOnce(func::FuncOp function) {
   return sums == 1 && !nested;
 }
 
-bool emit::takesShares(func::FuncOp function) {
+bool emit::takesShares(func::FuncOp function, unsigned axis) {
   tile::SplitSumOp sum;
   function.walk([&](tile::SplitSumOp op) { sum = op; });
   if (!sum.getSharedAxis())
@@ -44,7 +50,12 @@ bool emit::takesShares(func::FuncOp function) {
     for (Operation *user : work.pop_back_val().getUsers()) {
       if (isa<tile::StoreOp>(user) || !seen.insert(user).second)
         continue;
-      if (!isa<tile::TransposeOp>(user) &&
+      // What cells have together, of which each part has whole ones.
+      auto reduce = dyn_cast<tile::ReduceOp>(user);
+      bool isOfCells =
+          reduce && (reduce.getAxis() != axis ||
+                     reduce.getInputs()[0].getDefiningOp<tile::SplitAxisOp>());
+      if (!isa<tile::TransposeOp, tile::SplitAxisOp>(user) && !isOfCells &&
           !OpTrait::hasElementwiseMappableTraits(user))
         return false;
       llvm::append_range(work, user->getResults());

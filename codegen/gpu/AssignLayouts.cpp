@@ -489,6 +489,8 @@ LogicalResult LayoutRewriter::rewriteTile(Operation *op,
     for (auto [i, p] : llvm::enumerate(transpose.getPermutation()))
       inverse[p] = i;
     state.addOperands(get(transpose.getInput(), layout.selectAxes(inverse)));
+  } else if (auto split = dyn_cast<tile::SplitAxisOp>(op)) {
+    state.addOperands(get(split.getInput(), joinAxes(layout, split.getAxis())));
   } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
     state.addOperands(scalars.lookup(load.getBuffer()));
     state.addOperands(getSymbols(load.getSymbols(), layout));

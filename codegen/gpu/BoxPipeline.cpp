@@ -1,5 +1,6 @@
 #include "codegen/gpu/BoxPipeline.h"
 #include "codegen/gpu/BoxPlan.h"
+#include "codegen/gpu/EarlyLoads.h"
 #include "codegen/gpu/LoopPipeline.h"
 #include "codegen/gpu/Loops.h"
 #include "codegen/gpu/PersistTiles.h"
@@ -27,6 +28,7 @@ public:
 
   void run() {
     findDots();
+    reduceEarly(loop);
     if (walk)
       createWalk();
     createRings();

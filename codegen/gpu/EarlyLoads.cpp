@@ -216,3 +216,31 @@ void charonia::gpu::issueLoadsEarly(func::FuncOp function) {
       op->moveBefore(start);
   }
 }
+
+void charonia::gpu::reduceEarly(scf::ForOp loop) {
+  constexpr unsigned mostWords = 16;
+  SmallVector<tile::ReduceOp> reductions;
+  for (Operation *op = loop->getNextNode(); op && !writesMemory(op);
+       op = op->getNextNode())
+    if (auto reduce = dyn_cast<tile::ReduceOp>(op))
+      reductions.push_back(reduce);
+  unsigned words = 0;
+  auto canMove = [](Operation *op) {
+    return isArithmetic(op) || isa<tile::LoadOp>(op);
+  };
+  for (tile::ReduceOp reduce : reductions) {
+    llvm::SetVector<Operation *> slice;
+    unsigned more = 0;
+    for (Value result : reduce.getResults())
+      more += wordsOf(result);
+    if (words + more > mostWords ||
+        !collectSlice(reduce, loop, canMove, slice) ||
+        llvm::any_of(reduce.getInputs(), [&](Value input) {
+          return input.getDefiningOp() == loop;
+        }))
+      continue;
+    words += more;
+    for (Operation *op : slice)
+      op->moveBefore(loop);
+  }
+}

@@ -6,6 +6,7 @@
 #define CHARONIA_CODEGEN_GPU_EARLYLOADS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace charonia::gpu {
@@ -32,6 +33,11 @@ void sinkBehindProducts(mlir::func::FuncOp function);
 /// depend on the loop, as long as the registers of a thread hold them beside
 /// the accumulators.
 void issueLoadsEarly(mlir::func::FuncOp function);
+
+/// What is loaded behind a loop and adds up to a few numbers of each row, ahead
+/// of the loop: where other warps copy what the loop reads, its own would only
+/// wait for these.
+void reduceEarly(mlir::scf::ForOp loop);
 
 } // namespace charonia::gpu
 

@@ -32,6 +32,12 @@ void LayoutPlan::anchorBlock(Block &block) {
     } else if (auto transpose = dyn_cast<tile::TransposeOp>(op)) {
       if (const LinearLayout *layout = anchored(transpose.getInput()))
         natural[transpose] = layout->selectAxes(transpose.getPermutation());
+    } else if (auto split = dyn_cast<tile::SplitAxisOp>(op)) {
+      if (const LinearLayout *layout = anchored(split.getInput())) {
+        LinearLayout apart =
+            splitAxis(*layout, split.getAxis(), split.getInner());
+        natural[split] = apart;
+      }
     } else if (auto sum = dyn_cast<tile::SplitSumOp>(op)) {
       const LinearLayout *layout = anchored(sum.getValue());
       LinearLayout chosen = layout ? *layout : defaultLayout(sum.getValue());

@@ -200,6 +200,8 @@ void LayoutPlan::demandFor(Operation *op, const LinearLayout &layout) {
     for (auto [i, p] : llvm::enumerate(transpose.getPermutation()))
       inverse[p] = i;
     demand(transpose.getInput(), layout.selectAxes(inverse));
+  } else if (auto split = dyn_cast<tile::SplitAxisOp>(op)) {
+    demand(split.getInput(), joinAxes(layout, split.getAxis()));
   } else if (isElementwise(op)) {
     for (Value operand : op->getOperands())
       if (isTile(operand))

@@ -146,6 +146,11 @@ LayoutPlan::hintFromProducers(Value value, unsigned depth) const {
       return hint->selectAxes(transpose.getPermutation());
     return std::nullopt;
   }
+  if (auto split = dyn_cast<tile::SplitAxisOp>(op)) {
+    if (auto hint = hintFromProducers(split.getInput(), depth + 1))
+      return splitAxis(*hint, split.getAxis(), split.getInner());
+    return std::nullopt;
+  }
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     unsigned i = cast<OpResult>(value).getResultNumber();
     return hintFromProducers(

@@ -206,7 +206,7 @@ public:
         iterations(depth.iterations),
         schedule(planLoop(loop, this->streams, depth)), b(loop) {}
 
-  void run() {
+  scf::ForOp run() {
     findTileLoop();
     if (tiles)
       b.setInsertionPoint(tiles);
@@ -218,7 +218,7 @@ public:
       synchronize();
       fragments = loadEarly([&](const Stream &) { return constant(0); });
     }
-    createLoop(fragments);
+    return createLoop(fragments);
   }
 
 private:
@@ -547,11 +547,11 @@ private:
 
   /// The new loop carries what the old one does, then the three slots, then the
   /// first fragments.
-  void createLoop(ValueRange fragments) {
+  scf::ForOp createLoop(ValueRange fragments) {
     SmallVector<Value> values(loop.getInitArgs());
     values.append({constant(0), constant(ahead()), constant(0)});
     llvm::append_range(values, fragments);
-    Operation *fresh;
+    scf::ForOp fresh;
     if (schedule.additions.empty()) {
       fresh = createLoop(values, loop.getUpperBound(), 1);
     } else {
@@ -572,6 +572,7 @@ private:
       eraseDead(loop->getPrevNode(), fresh);
     issueNextTile();
     loop.erase();
+    return fresh;
   }
 
   /// What streams bring was cloned with the rest of the body. From `last` back
@@ -586,7 +587,7 @@ private:
 
   /// `values`: what it carries, then what it leaves. `count` iterations are one
   /// of the new loop.
-  Operation *createLoop(SmallVector<Value> &values, Value end, int64_t count) {
+  scf::ForOp createLoop(SmallVector<Value> &values, Value end, int64_t count) {
     Value step =
         b.createOrFold<arith::MulIOp>(loc(), loop.getStep(), constant(count));
     auto fresh =
@@ -693,7 +694,8 @@ simt::WaitDotsOp charonia::gpu::waitOf(scf::ForOp loop,
              : nullptr;
 }
 
-void charonia::gpu::pipelineLoop(scf::ForOp loop, SmallVector<Stream> streams,
-                                 const PipelineDepth &depth) {
-  LoopPipeline(loop, std::move(streams), depth).run();
+scf::ForOp charonia::gpu::pipelineLoop(scf::ForOp loop,
+                                       SmallVector<Stream> streams,
+                                       const PipelineDepth &depth) {
+  return LoopPipeline(loop, std::move(streams), depth).run();
 }

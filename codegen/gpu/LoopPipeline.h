@@ -44,9 +44,11 @@ struct PipelineDepth {
 /// The wait of a dot, if the loop only hands its result on to the same dot.
 simt::WaitDotsOp waitOf(mlir::scf::ForOp loop, simt::WarpgroupDotOp dot);
 
-/// Replaces `loop`, which has at least one stream.
-void pipelineLoop(mlir::scf::ForOp loop, llvm::SmallVector<Stream> streams,
-                  const PipelineDepth &depth);
+/// Replaces `loop`, which has at least one stream, and gives what is there
+/// instead.
+mlir::scf::ForOp pipelineLoop(mlir::scf::ForOp loop,
+                              llvm::SmallVector<Stream> streams,
+                              const PipelineDepth &depth);
 
 } // namespace charonia::gpu
 

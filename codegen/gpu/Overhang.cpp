@@ -45,6 +45,15 @@ private:
       return follow(transpose.getResult(),
                     llvm::find(transpose.getPermutation(), axis) -
                         transpose.getPermutation().begin());
+    // What rows have together, each by itself.
+    if (auto split = dyn_cast<tile::SplitAxisOp>(op))
+      return split.getAxis() != axis &&
+             follow(split.getResult(), axis + (split.getAxis() < axis));
+    if (auto reduce = dyn_cast<tile::ReduceOp>(op))
+      return reduce.getAxis() != axis &&
+             llvm::all_of(op->getResults(), [&](Value result) {
+               return follow(result, axis - (reduce.getAxis() < axis));
+             });
     if (auto shared = dyn_cast<simt::ToSharedOp>(op))
       return followMemory(shared.getMemory(), axis);
     if (auto shared = dyn_cast<simt::StoreSharedOp>(op))

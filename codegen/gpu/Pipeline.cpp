@@ -1,5 +1,6 @@
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/BoxPipeline.h"
+#include "codegen/gpu/EarlyLoads.h"
 #include "codegen/gpu/LoopPipeline.h"
 #include "codegen/gpu/Loops.h"
 #include "codegen/gpu/PersistTiles.h"
@@ -109,9 +110,12 @@ void pipeline(scf::ForOp loop, const PipelineOptions &options) {
   bool ofTiles = loop->getParentOp()->hasAttr(kTilesAttr);
   bool whole = trips && *trips > 1 && *trips <= stages && fixed == 0 &&
                (ofTiles || 2 * *trips * bytes <= options.sharedBytes);
-  pipelineLoop(
+  scf::ForOp fresh = pipelineLoop(
       loop, std::move(streams),
       {unsigned(whole ? *trips : stages), whole, options.registers, trips});
+  // Under the copies that are issued first.
+  if (!ofTiles)
+    reduceEarly(fresh);
 }
 
 /// Waits for the last group of copies before `op`, right before the memory's

@@ -113,6 +113,61 @@ static unsigned topBitOf(const LinearLayout &layout, unsigned axis) {
   return bits - 1;
 }
 
+LinearLayout charonia::splitAxis(const LinearLayout &layout, unsigned axis,
+                                 int64_t inner) {
+  unsigned low = llvm::Log2_64(inner);
+  SmallVector<LinearLayout::Space> outs;
+  for (auto [i, out] : llvm::enumerate(layout.outs())) {
+    if (i == axis) {
+      outs.push_back({axisDim(outs.size()), out.bits - low});
+      outs.push_back({axisDim(outs.size()), low});
+    } else {
+      outs.push_back({axisDim(outs.size()), out.bits});
+    }
+  }
+  SmallVector<Vector> images;
+  for (Vector v : layout.allColumns()) {
+    Vector image = 0;
+    unsigned shift = 0;
+    auto place = [&](Vector at, unsigned bits) {
+      image |= at << shift;
+      shift += bits;
+    };
+    for (auto [i, out] : llvm::enumerate(layout.outs())) {
+      Vector at = layout.coordinate(v, out.dim);
+      if (i == axis)
+        place(at >> low, out.bits - low);
+      place(i == axis ? at & (inner - 1) : at, i == axis ? low : out.bits);
+    }
+    images.push_back(image);
+  }
+  return LinearLayout(layout.ins(), outs, images);
+}
+
+LinearLayout charonia::joinAxes(const LinearLayout &layout, unsigned axis) {
+  SmallVector<LinearLayout::Space> outs;
+  unsigned low = layout.outs()[axis + 1].bits;
+  for (auto [i, out] : llvm::enumerate(layout.outs()))
+    if (i != axis + 1)
+      outs.push_back({axisDim(outs.size()), out.bits + (i == axis ? low : 0)});
+  SmallVector<Vector> images;
+  for (Vector v : layout.allColumns()) {
+    Vector image = 0;
+    unsigned shift = 0;
+    for (auto [i, out] : llvm::enumerate(layout.outs())) {
+      Vector at = layout.coordinate(v, out.dim);
+      if (i == axis)
+        at = (at << low) | layout.coordinate(v, axisDim(axis + 1));
+      if (i == axis + 1)
+        continue;
+      image |= at << shift;
+      shift += out.bits + (i == axis ? low : 0);
+    }
+    images.push_back(image);
+  }
+  return LinearLayout(layout.ins(), outs, images);
+}
+
 std::optional<LinearLayout> charonia::halfOf(const LinearLayout &layout,
                                              unsigned axis) {
   if (layout.outs()[axis].bits == 0)

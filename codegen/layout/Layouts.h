@@ -37,6 +37,12 @@ std::optional<LinearLayout> halfOf(const LinearLayout &layout, unsigned axis);
 LinearLayout withHalvesOf(const LinearLayout &layout,
                           const LinearLayout &other);
 
+/// The layout of a tile of which an axis is cut into runs of `inner` neighbours
+/// (tile.split_axis), and back.
+LinearLayout splitAxis(const LinearLayout &layout, unsigned axis,
+                       int64_t inner);
+LinearLayout joinAxes(const LinearLayout &layout, unsigned axis);
+
 /// How the warps of a program instance share the rows and columns of a dot.
 struct WarpGrid {
   unsigned rows = 1, columns = 1;

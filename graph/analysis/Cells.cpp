@@ -41,8 +41,10 @@ bool hasTilesOfRows(GraphOpInterface op) {
 /// Whether cells are those of the image that a contraction of each channel by
 /// itself gives.
 static bool areOfImage(GraphOpInterface anchor, ArrayRef<int64_t> cells) {
+  if (!hasTilesOfCells(anchor))
+    return false;
   SmallVector<DimKind> kinds = anchor.getResultDimKinds();
-  if (!hasTilesOfCells(anchor) || kinds.size() != cells.size())
+  if (kinds.size() != cells.size())
     return false;
   int64_t elements = 1;
   for (auto [kind, cell] : llvm::zip_equal(kinds, cells)) {
@@ -66,9 +68,33 @@ static bool areOfRows(GraphOpInterface anchor, ArrayRef<int64_t> cells,
          shape[2] == result.back();
 }
 
+std::optional<unsigned> columnOfCells(GraphOpInterface op) {
+  if (!op || op.getRole() != OpRole::Contraction)
+    return std::nullopt;
+  SmallVector<DimKind> kinds = op.getResultDimKinds();
+  std::optional<Columns> columns = op.getColumns();
+  if (!columns || kinds.empty() || columns->resultDim + 1 != kinds.size() ||
+      hasKind(kinds, DimKind::Whole))
+    return std::nullopt;
+  return columns->resultDim;
+}
+
+/// Whether cells are runs of a product's columns.
+static bool areColumns(ArrayRef<int64_t> cells) {
+  return !cells.empty() && cells.back() == columnsInCell &&
+         llvm::all_of(cells.drop_back(), [](int64_t c) { return c == 1; });
+}
+
 const char *whyNoCells(GraphOpInterface anchor, ArrayRef<Operation *> ops,
                        GraphOpInterface sums) {
   SmallVector<int64_t> cells = sums.getCells();
+  // Of the same cells several values may be added up.
+  if (columnOfCells(anchor) && areColumns(cells) &&
+      llvm::all_of(ops, [](Operation *op) {
+        SmallVector<int64_t> others = cast<GraphOpInterface>(op).getCells();
+        return others.empty() || areColumns(others);
+      }))
+    return nullptr;
   if (!areOfImage(anchor, cells) &&
       !areOfRows(anchor, cells, getShape(sums->getOperand(0))))
     return "its tiles are no cells";
@@ -98,17 +124,16 @@ static std::optional<SmallVector<unsigned>> runOf(AffineExpr coordinate,
 
 std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
                                                   ValueRange results) {
-  SmallVector<CellSide> sides;
-  bool isAny = false;
+  std::optional<SmallVector<CellSide>> all;
   for (Value result : results) {
     auto place = space.lookup(result);
     if (!place || place->extent != IterationSpace::Extent::Cell)
       continue;
     auto op = result.getDefiningOp<GraphOpInterface>();
     AffineMap map = space.mapBetween(results.front(), op->getOperand(0));
-    if (!map || isAny)
+    if (!map)
       return std::nullopt;
-    isAny = true;
+    SmallVector<CellSide> sides;
     for (auto [e, cell] : llvm::zip_equal(map.getResults(), op.getCells())) {
       if (cell == 1)
         continue;
@@ -118,8 +143,11 @@ std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
       if (!run->empty())
         sides.push_back({*run, cell});
     }
+    if (all && *all != sides)
+      return std::nullopt;
+    all = sides;
   }
-  return sides;
+  return all ? all : SmallVector<CellSide>();
 }
 
 SmallVector<CellSide> getCellSides(KernelOp kernel) {

@@ -16,6 +16,12 @@ bool hasTilesOfCells(GraphOpInterface op);
 /// the like: a product, batch 1, of a known size.
 bool hasTilesOfRows(GraphOpInterface op);
 
+/// The dimension of a product's columns, if the columns of a tile of it may be
+/// runs of `columnsInCell`.
+std::optional<unsigned> columnOfCells(GraphOpInterface op);
+/// Tiles of products that add these up have a multiple of so many columns.
+inline constexpr int64_t columnsInCell = 32;
+
 /// What forbids that a kernel of `ops` around `anchor` adds up cells of its
 /// result by `sums`, too; null: nothing does.
 const char *whyNoCells(GraphOpInterface anchor,
@@ -27,6 +33,7 @@ const char *whyNoCells(GraphOpInterface anchor,
 struct CellSide {
   llvm::SmallVector<unsigned> dims; ///< Of more than one element.
   int64_t cell;
+  bool operator==(const CellSide &) const = default;
 };
 /// Empty where there is no such result; nothing where tiles of the first result
 /// have none of its cells.

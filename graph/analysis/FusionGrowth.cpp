@@ -124,9 +124,10 @@ FusionPlan::whyNotBehind(const Group &group, GraphOpInterface op,
                               ? "rows are walked, not cells"
                               : whyNoCells(group.anchor, group.ops, op))
       return why;
+  bool isCell = place->extent == IterationSpace::Extent::Cell;
   if (joinsTileSides(group, place->map))
     return "one of its dimensions mixes rows and columns of the product";
-  if (scattersTile(group, op, place->map))
+  if (!isCell && scattersTile(group, op, place->map))
     return "a tile of the product would be stored element by element";
   if (!withinLimits(group, {op.getOperation()}))
     return "the kernel would have too much code or too many inputs";

@@ -148,16 +148,17 @@ void FusionPlan::splitUnrelated() {
     Group &group = *storage[i];
     if (group.ops.empty() || orderResults(group) || group.ops.size() == 1)
       continue;
-    auto *sums = llvm::find_if(group.ops, [](Operation *op) {
-      return !cast<GraphOpInterface>(op).getCells().empty();
+    SmallVector<Operation *> sums;
+    llvm::copy_if(group.ops, std::back_inserter(sums), [&](Operation *op) {
+      return op != group.anchor &&
+             !cast<GraphOpInterface>(op).getCells().empty();
     });
-    if (sums != group.ops.end() && *sums != group.anchor) {
-      Operation *op = *sums;
-      group.ops.erase(sums);
+    for (Operation *op : sums) {
+      llvm::erase(group.ops, op);
       makeGroup(op);
-      if (orderResults(group) || group.ops.size() == 1)
-        continue;
     }
+    if (!sums.empty() && (orderResults(group) || group.ops.size() == 1))
+      continue;
     SmallVector<Operation *> ops(std::move(group.ops));
     group.ops.clear();
     for (Operation *op : ops)

@@ -1,6 +1,7 @@
 #include "graph/ir/Dialect.h"
 #include "graph/ir/Definitions.h"
 #include "graph/ir/Fold.h"
+#include "graph/ir/FormedOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FoldInterfaces.h"
@@ -13,6 +14,8 @@ using namespace charonia::graph;
 #include "graph/ir/GraphInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "graph/ir/GraphOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "graph/ir/GraphFormedOps.cpp.inc"
 
 namespace {
 /// What operators have no folder of their own for.
@@ -35,6 +38,10 @@ void GraphDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "graph/ir/GraphOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "graph/ir/GraphFormedOps.cpp.inc"
       >();
 }
 

@@ -1,4 +1,5 @@
 #include "graph/ir/Float8.h"
+#include "graph/ir/FormedOps.h"
 #include "graph/ops/Common.h"
 
 using namespace mlir;
@@ -31,7 +32,9 @@ static Type sumType(Value lhs, Value rhs) {
 
 // matmul
 
-CHARONIA_INFER(MatmulOp) {
+static LogicalResult inferMatmul(std::optional<Location> location,
+                                 ValueRange operands,
+                                 SmallVectorImpl<Type> &types) {
   if (!allSymbolic(location, operands))
     return failure();
   Exprs a = getShape(operands[0]), b = getShape(operands[1]);
@@ -57,8 +60,10 @@ CHARONIA_INFER(MatmulOp) {
   return success();
 }
 
-SmallVector<DimKind> MatmulOp::getResultDimKinds() {
-  Exprs result = getShape(getResult()), rhs = getShape(getRhs());
+CHARONIA_INFER(MatmulOp) { return inferMatmul(location, operands, types); }
+
+static SmallVector<DimKind> kindsOfMatmul(ArrayRef<AffineExpr> result,
+                                          ArrayRef<AffineExpr> rhs) {
   SmallVector<DimKind> kinds(result.size(), DimKind::Batch);
   // Leading dimensions that the right operand lacks are rows of one product.
   for (size_t i = 0; i + 2 < result.size(); ++i) {
@@ -71,9 +76,78 @@ SmallVector<DimKind> MatmulOp::getResultDimKinds() {
   return kinds;
 }
 
+SmallVector<DimKind> MatmulOp::getResultDimKinds() {
+  return kindsOfMatmul(getShape(getResult()), getShape(getRhs()));
+}
+
 AffineExpr MatmulOp::getReductionExtent() { return getShape(getLhs()).back(); }
 
 std::optional<Columns> MatmulOp::getColumns() {
+  unsigned rank = getShape(getRhs()).size();
+  return Columns{1, rank - 1, (unsigned)getShape(getResult()).size() - 1};
+}
+
+/// Whether `parts` has sums of parts of each of some rows.
+static bool arePartsOf(ArrayRef<AffineExpr> rows, Value parts) {
+  Exprs shape = getShape(parts);
+  return shape.size() == rows.size() && !rows.empty() &&
+         ArrayRef(shape).drop_back() == rows.drop_back() &&
+         getElementTypeOrSelf(parts).isF32();
+}
+
+// normalize_rows
+
+CHARONIA_INFER(NormalizeRowsOp) {
+  NormalizeRowsOp::Adaptor op(operands, attributes, properties, regions);
+  Exprs rows = getShape(op.getInput());
+  if (!arePartsOf(rows, op.getSquares()) ||
+      (op.getTerms() && !arePartsOf(rows, op.getTerms())))
+    return emitOptionalError(location, "normalize_rows of ",
+                             shapeToString(op.getInput().getType()),
+                             ": needs parts of each row's sums");
+  types.push_back(op.getInput().getType());
+  return success();
+}
+
+AffineMap NormalizeRowsOp::getOperandMap(unsigned operand) {
+  unsigned rank = getShape(getInput()).size();
+  AffineMap map = AffineMap::getMultiDimIdentityMap(rank, getContext());
+  if (operand == 0)
+    return map;
+  SmallVector<AffineExpr> results(map.getResults());
+  results.back() = getAffineConstantExpr(0, getContext());
+  return mapOf(rank, results, getContext());
+}
+
+// normalized_matmul
+
+CHARONIA_INFER(NormalizedMatmulOp) {
+  NormalizedMatmulOp::Adaptor op(operands, attributes, properties, regions);
+  if (failed(inferMatmul(location, operands.take_front(2), types)))
+    return failure();
+  Exprs rhs = getShape(op.getRhs()), rows = getShape(op.getLhs());
+  Value columns = op.getColumnSums(), terms = op.getTerms();
+  if (rhs.size() == 2 && arePartsOf(rows, op.getSquares()) &&
+      !columns == !terms &&
+      (!columns ||
+       (arePartsOf(rows, terms) && getShape(columns) == Exprs{rhs[1]} &&
+        getElementTypeOrSelf(columns).isF32())))
+    return success();
+  return emitOptionalError(
+      location, "normalized_matmul of ", shapeToString(op.getLhs().getType()),
+      " and ", shapeToString(op.getRhs().getType()),
+      ": needs a matrix, parts of each row's sums and the sums of its columns");
+}
+
+SmallVector<DimKind> NormalizedMatmulOp::getResultDimKinds() {
+  return kindsOfMatmul(getShape(getResult()), getShape(getRhs()));
+}
+
+AffineExpr NormalizedMatmulOp::getReductionExtent() {
+  return getShape(getLhs()).back();
+}
+
+std::optional<Columns> NormalizedMatmulOp::getColumns() {
   unsigned rank = getShape(getRhs()).size();
   return Columns{1, rank - 1, (unsigned)getShape(getResult()).size() - 1};
 }

@@ -2,25 +2,7 @@
 #ifndef CHARONIA_GRAPH_CONTRACTION
 #define CHARONIA_GRAPH_CONTRACTION
 
-include "graph/ir/GraphBase.td"
-
-class Graph_Contraction<string mnemonic, list<Trait> traits = []>
-    : Graph_InferredOp<mnemonic, traits> {
-  let results = (outs Graph_Tensor:$result);
-  code commonDecl = [{
-    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Contraction; }
-    ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
-    bool isExpensive() { return true; }
-    int64_t getFlopsPerTerm() { return 2; }
-    ::charonia::graph::SymbolicTensor evaluateSymbolic(
-        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
-    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
-    ::mlir::AffineExpr getReductionExtent();
-  }];
-  code columnsDecl = [{
-    std::optional<::charonia::graph::Columns> getColumns();
-  }];
-}
+include "graph/ops/Bases.td"
 
 def Graph_MatmulOp : Graph_Contraction<"matmul"> {
   let summary = "[..., M, K] x [..., K, N]; leading dimensions broadcast";

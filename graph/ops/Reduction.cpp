@@ -1,3 +1,4 @@
+#include "graph/ir/FormedOps.h"
 #include "graph/ops/Common.h"
 #include "mlir/IR/PatternMatch.h"
 #include <cmath>
@@ -393,4 +394,42 @@ Value NormalizeOp::writeOut(OpBuilder &builder) {
       scalarTensor(builder, location, wide, getEpsilon().convertToDouble()));
   Value scale = RsqrtOp::create(builder, location, shifted);
   return converted(MulOp::create(builder, location, x, scale), element);
+}
+
+// sum_runs
+
+CHARONIA_INFER(SumRunsOp) {
+  SumRunsOp::Adaptor op(operands, attributes, properties, regions);
+  Exprs shape = getShape(operands[0]);
+  int64_t run = op.getRun();
+  if (shape.empty() || run < 1 ||
+      !sizesAgree(shape.back() % run, getAffineConstantExpr(0, context),
+                  "cuts the last dimension into runs"))
+    return emitOptionalError(location, "sum_runs of ",
+                             shapeToString(operands[0].getType()),
+                             ": the last dimension is no multiple of ", run);
+  shape.back() = simplify(shape.back().floorDiv(run));
+  types.push_back(makeType(shape, Float32Type::get(context)));
+  return success();
+}
+
+SmallVector<DimKind> SumRunsOp::getResultDimKinds() {
+  return SmallVector<DimKind>(getShape(getResult()).size(), DimKind::Parallel);
+}
+
+AffineExpr SumRunsOp::getReductionExtent() {
+  return getAffineConstantExpr(getRun(), getContext());
+}
+
+SmallVector<WindowSide> SumRunsOp::getWindow() {
+  WindowSide side;
+  side.dim = getShape(getInput()).size() - 1;
+  side.extent = side.stride = getRun();
+  return {side};
+}
+
+SmallVector<int64_t> SumRunsOp::getCells() {
+  SmallVector<int64_t> cells(getShape(getInput()).size(), 1);
+  cells.back() = getRun();
+  return cells;
 }

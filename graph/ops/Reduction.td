@@ -2,34 +2,7 @@
 #ifndef CHARONIA_GRAPH_REDUCTION
 #define CHARONIA_GRAPH_REDUCTION
 
-include "graph/ir/GraphBase.td"
-
-class Graph_ReductionBase<string mnemonic, list<Trait> traits = []>
-    : Graph_InferredOp<mnemonic, traits> {
-  let results = (outs Graph_Tensor:$result);
-  code commonDecl = [{
-    ::mlir::AffineMap getOperandMap(unsigned) { return {}; }
-    bool isExpensive() { return true; }
-    ::mlir::AffineExpr getReductionExtent();
-  }];
-  code reductionDecl = commonDecl # [{
-    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Reduction; }
-    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds() {
-      return ::llvm::SmallVector<::charonia::graph::DimKind>(
-          ::llvm::cast<::mlir::RankedTensorType>(getResult().getType()).getRank(),
-          ::charonia::graph::DimKind::Parallel);
-    }
-  }];
-  code rowDecl = commonDecl # [{
-    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::RowNormalization; }
-    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
-    int64_t getFlopsPerTerm() { return 8; }
-    ::mlir::AffineExpr getFlops() {
-      return ::charonia::graph::numElements(::charonia::graph::getShape(getResult()),
-                                            getContext()) * getFlopsPerTerm();
-    }
-  }];
-}
+include "graph/ops/Bases.td"
 
 def Graph_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"prod", 1>,

@@ -1,4 +1,5 @@
 #include "graph/analysis/Cells.h"
+#include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 
@@ -24,27 +25,31 @@ Value behindCasts(Value value) {
 }
 
 /// The contraction whose tiles may be cells and from whose result `value` is
-/// computed element by element; null where there is none, or more than one.
-GraphOpInterface anchorOf(Value value) {
-  Exprs shape = getShape(value);
+/// computed element by element; null where there is none or more than one, or
+/// where what comes later is read as well, so that another kernel has `value`.
+GraphOpInterface anchorOf(Value value, WeightsOnly &weightsOnly) {
   llvm::SmallSetVector<Value, 8> values;
   values.insert(value);
-  GraphOpInterface anchor;
+  GraphOpInterface anchor, last;
   for (size_t i = 0; i < values.size(); ++i) {
     auto op = values[i].getDefiningOp<GraphOpInterface>();
-    if (!op)
+    if (!op || weightsOnly(values[i]))
       continue;
+    if (op.getRole() == OpRole::Pointwise) {
+      values.insert(op->operand_begin(), op->operand_end());
+      continue;
+    }
     if (hasTilesOfCells(op) || hasTilesOfRows(op)) {
       if (anchor)
         return {};
       anchor = op;
-    } else if (op.getRole() == OpRole::Pointwise) {
-      for (Value operand : op->getOperands())
-        if (getShape(operand) == shape)
-          values.insert(operand);
     }
+    if (!last || last->isBeforeInBlock(op))
+      last = op;
   }
-  return anchor;
+  bool isLast = anchor && anchor == last &&
+                getShape(anchor->getResult(0)) == getShape(value);
+  return isLast ? anchor : GraphOpInterface();
 }
 
 class BeginSums : public charonia::graph::impl::BeginSumsBase<BeginSums> {
@@ -63,7 +68,7 @@ private:
       GraphOpInterface anchor;
       // What nobody else reads would not be stored.
       if (!read.hasOneUse() && isOfImages(op))
-        anchor = anchorOf(read);
+        anchor = anchorOf(read, weightsOnly);
       if (anchor && begun.insert(anchor).second)
         begin(op, anchor);
     }
@@ -193,6 +198,7 @@ private:
   }
 
   SmallVector<int64_t> symbols;
+  WeightsOnly weightsOnly;
 };
 
 } // namespace

@@ -172,6 +172,25 @@ def MergeContractions : Pass<"merge-contractions", "mlir::func::FuncOp"> {
     Option<"apartRows", "apart-rows", "int64_t", "0", "Rows from which results that meet are computed apart; 0: never">];
 }
 
+def NormalizeProducts : Pass<"normalize-products", "mlir::func::FuncOp"> {
+  let summary = "Rows are normalized behind the products that read them";
+  let description = [{
+    A factor and a shift for each row commute with a product:
+    norm(x) W = (x (g W) - mean(x) columns(g W)) / deviation(x) + s W, for norm(x) = g (x - mean) / deviation + s.
+    Where a product gives rows of a small type, and all that read them normalized are products with
+    weights, the first one's kernel also adds up runs of each row and of its squares (`sum_runs`),
+    the others read the rows as they are (`normalized_matmul`), and no kernel normalizes. g W and s W
+    are made in f32 of the weights as they are there and rounded once; sums of columns and of runs
+    are those of what was rounded. What else reads the rows where a product ends normalizes them itself (`normalize_rows`).
+    For GPU targets, of `leastRows` to `mostRows` rows: of more a kernel that normalizes takes
+    less than what it does to the others.
+  }];
+  let options = [
+    Option<"leastRows", "least-rows", "int64_t", "16", "Rows from which on it pays">,
+    Option<"mostRows", "most-rows", "int64_t", "1024", "Rows up to which it pays">,
+    Option<"mostRowsBeside", "most-rows-beside", "int64_t", "256", "The same where others read them, too">];
+}
+
 def SplitWindows : Pass<"split-windows", "mlir::func::FuncOp"> {
   let summary = "Large windows slide along one dimension after the other";
   let description = [{

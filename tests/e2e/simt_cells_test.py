@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from onnx import numpy_helper
 from simt_sums_test import LIMITS, Model
 
 
@@ -110,3 +112,36 @@ def test_sums_of_products(tmp_path, target, precision, inside, channels, groups,
     if kernels and precision != "fp32":
         kernels += 1  # of the input's cast
     m.check(tmp_path, result, kernels, target, precision)
+
+
+@pytest.mark.parametrize("precision", LIMITS)
+@pytest.mark.parametrize("between", ["gate", "pool", "softmax", "squeeze"])
+def test_made_later(tmp_path, precision, between):
+    """Sums of an image that another kernel than the convolution's gives."""
+    m = Model(len(between))
+    x = m.add("Transpose", m.input("x", 1, 9, 14, 32), perm=[0, 3, 1, 2])
+    c = depthwise(m, x, 32, 3, 1)
+    if between == "gate":
+        squares = m.add("GlobalAveragePool", m.add("Mul", c, c))
+        c = m.add("Mul", c, m.add("Sigmoid", squares))
+    elif between == "pool":
+        c = m.add("Add", c, m.add("AveragePool", c, kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
+    elif between == "softmax":
+        c = m.add("Mul", c, m.add("Softmax", c, axis=1))
+    else:
+        c = excited(m, c, 32, 4)
+    m.check(tmp_path, m.add("Mul", c, m.add("GlobalAveragePool", c)), None, "sm_90a", precision)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("behind", ["cast", "slice"])
+def test_windows_apart(tmp_path, target, behind):
+    """A model's own sums of cells, where no contraction is in front."""
+    m = Model(len(behind))
+    x = m.input("x", 1, 32, 12, 14)
+    if behind == "slice":
+        bounds = [numpy_helper.from_array(np.array(v, np.int64), f"v{i}") for i, v in enumerate(([1, 2], [11, 14], [2, 3]))]
+        m.weights += bounds
+        x = m.add("Slice", depthwise(m, x, 32, 3, 1), *[v.name for v in bounds])
+    x = m.add("LpPool", x, kernel_shape=[2, 2], strides=[2, 2], p=2)
+    m.check(tmp_path, x, None, target, "fp16")

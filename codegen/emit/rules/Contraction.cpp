@@ -1,6 +1,7 @@
 // Matmul and convolution: operand coordinates for the K loop of Dot.h.
 #include "codegen/emit/rules/Dot.h"
 #include "graph/analysis/Pairs.h"
+#include "graph/ir/FormedOps.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -101,13 +102,12 @@ void splitScale(DotProblem &p, Value rhs) {
   }
 }
 
-FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
-                        const Demand &demand) {
-  Exprs lhsShape = graph::getShape(op.getLhs()),
-        rhsShape = graph::getShape(op.getRhs());
-  unsigned rank = demand.coordinates.size();
+/// The terms of lhs [.., M, K] x rhs [.., K, N], of whose result `rank`
+/// coordinates are demanded.
+DotProblem matmulProblem(TileEmitter &e, Value lhs, Value rhs, unsigned rank) {
+  Exprs lhsShape = graph::getShape(lhs), rhsShape = graph::getShape(rhs);
   // Leading coordinates broadcast from the right.
-  auto batchOf = [&](const Demand &axes, ArrayRef<AffineExpr> shape) {
+  auto batchOf = [&e, rank](const Demand &axes, ArrayRef<AffineExpr> shape) {
     Exprs c;
     unsigned leading = shape.size() - 2, skip = rank - shape.size();
     for (unsigned i = 0; i < leading; ++i)
@@ -118,25 +118,54 @@ FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
   };
   DotProblem p;
   p.extents = {lhsShape.back()};
-  p.lhsElement = getElementTypeOrSelf(op.getLhs().getType());
-  p.rhsElement = getElementTypeOrSelf(op.getRhs().getType());
-  p.pairsFit = graph::pairsFit(op);
-  p.lhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
-    Demand d{op.getLhs(), axes.tile, batchOf(axes, lhsShape), {}};
+  p.lhsElement = getElementTypeOrSelf(lhs.getType());
+  p.rhsElement = getElementTypeOrSelf(rhs.getType());
+  p.lhs = [=](const Demand &axes, ArrayRef<AffineExpr> k) {
+    Demand d{lhs, axes.tile, batchOf(axes, lhsShape), {}};
     d.coordinates.push_back(axes.coordinates[rank - 2]);
     d.coordinates.push_back(k[0]);
     return d;
   };
-  p.rhs = [&](const Demand &axes, ArrayRef<AffineExpr> k) {
-    Demand d{op.getRhs(), axes.tile, batchOf(axes, rhsShape), {}};
+  p.rhs = [=](const Demand &axes, ArrayRef<AffineExpr> k) {
+    Demand d{rhs, axes.tile, batchOf(axes, rhsShape), {}};
     d.coordinates.push_back(k[0]);
     d.coordinates.push_back(axes.coordinates[rank - 1]);
     return d;
   };
+  return p;
+}
+
+FailureOr<Value> matmul(graph::MatmulOp op, TileEmitter &e,
+                        const Demand &demand) {
+  DotProblem p =
+      matmulProblem(e, op.getLhs(), op.getRhs(), demand.coordinates.size());
+  p.pairsFit = graph::pairsFit(op);
   if (e.getTarget().kind == EmitTarget::Kind::Cpu &&
       isa<FloatType>(p.lhsElement))
     splitScale(p, op.getRhs());
   return emitDot(e, demand, p);
+}
+
+/// Rows are scaled, and their means subtracted, behind the products.
+FailureOr<Value> normalizedMatmul(graph::NormalizedMatmulOp op, TileEmitter &e,
+                                  const Demand &demand) {
+  DotProblem p =
+      matmulProblem(e, op.getLhs(), op.getRhs(), demand.coordinates.size());
+  FailureOr<Value> product = emitDot(e, demand, p);
+  FailureOr<RowStatistics> rows =
+      emitStatistics(e, demand, p.extents.front(), op.getSquares(),
+                     op.getTerms(), op.getEpsilon().convertToDouble());
+  if (failed(product) || failed(rows))
+    return failure();
+  if (op.getColumnSums()) {
+    FailureOr<Value> columns = e.emit(
+        {op.getColumnSums(), demand.tile, {demand.coordinates.back()}, {}});
+    if (failed(columns))
+      return failure();
+    Value means = arith::MulFOp::create(e.b(), e.loc(), rows->mean, *columns);
+    product = Value(arith::SubFOp::create(e.b(), e.loc(), *product, means));
+  }
+  return Value(arith::MulFOp::create(e.b(), e.loc(), *product, rows->inverse));
 }
 
 struct MatmulRule
@@ -144,6 +173,21 @@ struct MatmulRule
   FailureOr<Value> emitTile(Operation *op, TileEmitter &emitter,
                             const Demand &demand) const {
     return matmul(cast<graph::MatmulOp>(op), emitter, demand);
+  }
+  SmallVector<unsigned> getTermDims(Operation *op) const {
+    unsigned lhs = graph::getShape(op->getOperand(0)).size(),
+             rhs = graph::getShape(op->getOperand(1)).size();
+    return {lhs - 1, rhs - 2};
+  }
+};
+
+struct NormalizedMatmulRule
+    : EmitOpInterface::ExternalModel<NormalizedMatmulRule,
+                                     graph::NormalizedMatmulOp> {
+  FailureOr<Value> emitTile(Operation *op, TileEmitter &emitter,
+                            const Demand &demand) const {
+    return normalizedMatmul(cast<graph::NormalizedMatmulOp>(op), emitter,
+                            demand);
   }
   SmallVector<unsigned> getTermDims(Operation *op) const {
     unsigned lhs = graph::getShape(op->getOperand(0)).size(),
@@ -289,5 +333,6 @@ struct ConvRule : EmitOpInterface::ExternalModel<ConvRule, graph::ConvOp> {
 
 void emit::registerContractionRules(MLIRContext *c) {
   graph::MatmulOp::attachInterface<MatmulRule>(*c);
+  graph::NormalizedMatmulOp::attachInterface<NormalizedMatmulRule>(*c);
   graph::ConvOp::attachInterface<ConvRule>(*c);
 }

@@ -1,6 +1,7 @@
 // Elementwise operators: the same tile of each operand, then arith and math.
 #include "codegen/emit/rules/Rules.h"
 #include "graph/ir/Float8.h"
+#include "graph/ir/FormedOps.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -264,8 +265,11 @@ FailureOr<Value> castRule(graph::CastOp op, TileEmitter &e,
   Type from = graphElement(op.getInput());
   Value x = tiles->front();
   // A value of a narrow float type computed in f32 is rounded when it is
-  // stored, or here when its type changes to a wider one, only if the graph
-  // stored it.
+  // stored; here only where all that is known of it has to be the same.
+  auto tile = cast<RankedTensorType>(x.getType());
+  if (op->hasAttr(graph::kAsStoredAttr) && tile.getElementType() != from)
+    x = arith::TruncFOp::create(e.b(), e.loc(),
+                                e.tileType(tile.getShape(), from), x);
   return convert(e, x, from, op.getTo());
 }
 

@@ -17,6 +17,7 @@ void emit::registerEmitRules(DialectRegistry &registry) {
     registerScatterRules(context);
     registerReductionRules(context);
     registerPoolRule(context);
+    registerRowPartsRules(context);
     registerNormalizationRules(context);
     registerContractionRules(context);
     registerAttentionRules(context);

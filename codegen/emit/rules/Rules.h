@@ -61,6 +61,7 @@ void registerOrderedRules(mlir::MLIRContext *context);
 void registerScatterRules(mlir::MLIRContext *context);
 void registerReductionRules(mlir::MLIRContext *context);
 void registerPoolRule(mlir::MLIRContext *context);
+void registerRowPartsRules(mlir::MLIRContext *context);
 void registerNormalizationRules(mlir::MLIRContext *context);
 void registerContractionRules(mlir::MLIRContext *context);
 void registerAttentionRules(mlir::MLIRContext *context);
@@ -216,6 +217,18 @@ FailureOr<Value> insideOrNot(
 llvm::SmallVector<Value>
 combineAlongLast(TileEmitter &e, const Demand &outer, mlir::ValueRange tiles,
                  llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine);
+
+/// Tiles of a demand's shape, of its rows: their means (null where nobody has
+/// `sums`) and one by their deviations.
+struct RowStatistics {
+  Value mean, inverse;
+};
+
+/// The statistics of rows of `terms` elements from parts [.., M, P] of their
+/// squares' sums, and of their own.
+FailureOr<RowStatistics> emitStatistics(TileEmitter &e, const Demand &demand,
+                                        AffineExpr terms, Value squares,
+                                        Value sums, double epsilon);
 
 /// Whether reduceOver takes the terms in more than one step, so that each
 /// reduction over a row reads it from memory.

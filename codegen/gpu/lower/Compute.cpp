@@ -305,6 +305,10 @@ void KernelLowering::lowerOp(tile::TransposeOp op) {
   bind(op.getResult(), elements(op.getInput()));
 }
 
+void KernelLowering::lowerOp(tile::SplitAxisOp op) {
+  bind(op.getResult(), elements(op.getInput()));
+}
+
 /// The register that holds what lies `start` behind where `image` says, as
 /// coordinates of another layout.
 static unsigned registerAt(const LinearLayout &layout,

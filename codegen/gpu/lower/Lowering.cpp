@@ -259,9 +259,9 @@ LogicalResult KernelLowering::lower(Operation *op) {
             simt::WaitBarrierOp, simt::CopyWarpOp, simt::CoordinatesOp,
             simt::CopyBoxOp>(each)
       // Compute.cpp
-      .Case<tile::BroadcastOp, tile::TransposeOp, tile::ReduceOp,
-            simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp, simt::JoinOp,
-            simt::DotOp>(each)
+      .Case<tile::BroadcastOp, tile::TransposeOp, tile::SplitAxisOp,
+            tile::ReduceOp, simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp,
+            simt::JoinOp, simt::DotOp>(each)
       // Scan.cpp, Sort.cpp
       .Case<tile::ScanOp, tile::SortOp>(each)
       // Dots.cpp

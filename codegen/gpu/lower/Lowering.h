@@ -271,6 +271,7 @@ private:
   void lowerOp(simt::ConvertOp op);
   void lowerOp(tile::BroadcastOp op);
   void lowerOp(tile::TransposeOp op);
+  void lowerOp(tile::SplitAxisOp op);
   void lowerOp(simt::SliceOp op);
   void lowerOp(simt::JoinOp op);
   Value shuffle(Value value, mlir::StringRef kind, Value laneOrMask);

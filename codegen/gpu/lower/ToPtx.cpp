@@ -95,7 +95,9 @@ static std::string ptxFeature(StringRef chip) {
     return "+ptx88";
   if (number >= 100)
     return "+ptx86";
-  return number >= 90 ? "+ptx80" : "+ptx74";
+  if (number >= 90)
+    return "+ptx80";
+  return number >= 89 ? "+ptx78" : "+ptx74";
 }
 
 static std::unique_ptr<llvm::TargetMachine> createTarget(StringRef chip,

@@ -128,6 +128,20 @@ LogicalResult TransposeOp::verify() {
   return success();
 }
 
+LogicalResult SplitAxisOp::verify() {
+  SmallVector<int64_t> shape(
+      cast<RankedTensorType>(getInput().getType()).getShape());
+  int64_t axis = getAxis(), inner = getInner();
+  if (axis < 0 || axis >= int64_t(shape.size()) || inner < 1 ||
+      shape[axis] % inner != 0)
+    return emitOpError("has no axis that is cut so");
+  shape[axis] /= inner;
+  shape.insert(shape.begin() + axis + 1, inner);
+  if (ArrayRef(shape) != cast<RankedTensorType>(getType()).getShape())
+    return emitOpError("gives another shape");
+  return success();
+}
+
 LogicalResult DotOp::verify() {
   auto a = cast<RankedTensorType>(getLhs().getType()),
        b = cast<RankedTensorType>(getRhs().getType()),

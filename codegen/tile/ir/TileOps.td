@@ -155,6 +155,15 @@ def Tile_TransposeOp : Tile_Op<"transpose", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_SplitAxisOp : Tile_Op<"split_axis", [Pure]> {
+  let summary = "An axis as two: runs of `inner` neighbours, and an element of each";
+  let description = [{ [.., N, ..] gives [.., N / inner, inner, ..]. }];
+  let arguments = (ins Tile_Tensor:$input, I64Attr:$axis, I64Attr:$inner);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "accumulator + lhs x rhs on [M, K], [K, N] tiles";
   let description = [{

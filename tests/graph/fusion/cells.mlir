@@ -103,3 +103,23 @@ func.func @windows(%x: tensor<1x14x14x96xf16>) -> (tensor<2x2x7x7x64xf16>, tenso
   %5 = graph.transpose %4 {permutation = array<i64: 0, 2, 1, 3, 4>} : (tensor<2x7x2x7x64xf16>) -> tensor<2x2x7x7x64xf16>
   return %5, %3 : tensor<2x2x7x7x64xf16>, tensor<1x1x1x64xf32>
 }
+
+// -----
+
+// An image that a later kernel than the convolution's gives: sums begin of
+// none, or where it is added up for the later one.
+// BEGIN-LABEL: func.func @later
+// BEGIN-NOT:     graph.pool
+// BEGIN:         graph.reduce sum
+// BEGIN:         graph.reduce sum
+// BEGIN-NOT:     graph.pool
+// CHECK-LABEL: func.func @later
+func.func @later(%x: tensor<1x16x27x8xf32>) -> (tensor<1x16x27x8xf32>, tensor<1x1x1x8xf32>) {
+  %w = graph.weight "w" : tensor<8x3x3x1xf32>
+  %0 = graph.conv %x, %w {channels_last, strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, groups = 8 : i64} : (tensor<1x16x27x8xf32>, tensor<8x3x3x1xf32>) -> tensor<1x16x27x8xf32>
+  %1 = graph.mul %0, %0 : (tensor<1x16x27x8xf32>, tensor<1x16x27x8xf32>) -> tensor<1x16x27x8xf32>
+  %2 = graph.reduce sum %1 {axes = array<i64: 1, 2>, keepdims} : (tensor<1x16x27x8xf32>) -> tensor<1x1x1x8xf32>
+  %3 = graph.mul %0, %2 : (tensor<1x16x27x8xf32>, tensor<1x1x1x8xf32>) -> tensor<1x16x27x8xf32>
+  %4 = graph.reduce sum %3 {axes = array<i64: 1, 2>, keepdims} : (tensor<1x16x27x8xf32>) -> tensor<1x1x1x8xf32>
+  return %3, %4 : tensor<1x16x27x8xf32>, tensor<1x1x1x8xf32>
+}

@@ -1,0 +1,67 @@
+// Operators that no model has and no importer makes: passes form them.
+#ifndef CHARONIA_GRAPH_FORMED
+#define CHARONIA_GRAPH_FORMED
+
+include "graph/ops/Bases.td"
+
+def Graph_SumRunsOp : Graph_ReductionBase<"sum_runs"> {
+  let summary = "Sums of `run` neighbours along the last dimension, without overlap, in f32";
+  let description = [{ The last dimension is a multiple of `run`. }];
+  let arguments = (ins Graph_FloatTensor:$input, I64Attr:$run);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = commonDecl # [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Window; }
+    int64_t getFlopsPerTerm() { return 1; }
+    ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
+    ::llvm::SmallVector<::charonia::graph::WindowSide> getWindow();
+    ::llvm::SmallVector<int64_t> getCells();
+  }];
+}
+
+def Graph_NormalizeRowsOp : Graph_InferredOp<"normalize_rows", []> {
+  let summary = "Rows of [..., K], normalized by sums that are there";
+  let description = [{
+    (input - mean) / sqrt(variance + epsilon), or without `terms` input / sqrt(mean(input^2) + epsilon);
+    `squares` and `terms` as of `normalized_matmul`. Element by element: each adds up its row's parts.
+  }];
+  let arguments = (ins Graph_FloatTensor:$input, Graph_FloatTensor:$squares,
+    Optional<Graph_FloatTensor>:$terms, F64Attr:$epsilon);
+  let results = (outs Graph_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $squares (`terms` $terms^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Pointwise; }
+    /// Of a row's parts the first, for all of them.
+    ::mlir::AffineMap getOperandMap(unsigned operand);
+    int64_t getCodeSize() { return 4; }
+    bool isOperandTypeFree(unsigned operand) { return operand >= 1; }
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+  }];
+}
+
+def Graph_NormalizedMatmulOp : Graph_Contraction<"normalized_matmul", [AttrSizedOperandSegments]> {
+  let summary = "The rows of [..., M, K], normalized, x [K, N]";
+  let description = [{
+    (lhs rhs - mean * columnSums) / sqrt(variance + epsilon): what normalizing each row of `lhs` and
+    then multiplying gives. `squares` [..., M, P] are sums of parts of each row's squares,
+    `terms` [..., M, P] those of its elements, `columnSums` [N] the sums of the columns of `rhs`,
+    all in f32. Without `terms` and `columnSums` rows are divided by
+    sqrt(mean(lhs^2) + epsilon). The variance is the mean of squares less the square of the
+    mean, at least 2^-22 of that, so a mean of hundreds of deviations costs places: of rows that hold
+    few levels of f16 around it (300 +- 1) the error is 6e-3 of a deviation, around 1000 +- 0.5 it is .14.
+  }];
+  let arguments = (ins Graph_FloatTensor:$lhs, Graph_FloatTensor:$rhs,
+    Graph_FloatTensor:$squares, Optional<Graph_FloatTensor>:$terms,
+    Optional<Graph_FloatTensor>:$columnSums, F64Attr:$epsilon);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` $squares (`terms` $terms^)? (`columns` $columnSums^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let extraClassDeclaration = commonDecl # columnsDecl # [{
+    bool isOperandTypeFree(unsigned operand) { return operand >= 2; }
+  }];
+}
+
+#endif

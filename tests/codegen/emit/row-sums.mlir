@@ -1,0 +1,34 @@
+// RUN: charonia-opt %s -emit-tiles=target=sm_90a -cse -canonicalize -mlir-print-local-scope | FileCheck %s
+
+// Sums of runs of a product's columns: of a tile all of its own, beside it.
+// CHECK-LABEL: func.func @writes(
+// CHECK:         tile.store %{{.*}}, %arg2
+// CHECK:         %[[RUNS:.*]] = tile.split_axis %{{.*}} {axis = 1 : i64, inner = 32 : i64} : tensor<{{[0-9]+}}x[[N:[0-9]+]]xf32> -> tensor<{{[0-9]+}}x{{[0-9]+}}x32xf32>
+// CHECK:         %[[SUMS:.*]] = tile.reduce %[[RUNS]] {axis = 2 : i64}
+// CHECK:         tile.store %[[SUMS]], %arg3
+
+// What is read of a row's parts is added up; rows are scaled behind the loop.
+// CHECK-LABEL: func.func @reads(
+// CHECK:         %[[DOT:.*]] = scf.for
+// CHECK:         tile.load %arg2{{.*}} -> tensor<[[M:[0-9]+]]x32xf32>
+// CHECK:         tile.reduce %{{.*}} {axis = 1 : i64} : (tensor<[[M]]x32xf32>) -> tensor<[[M]]xf32>
+// CHECK:         %[[SCALE:.*]] = math.rsqrt
+// CHECK:         arith.mulf %[[DOT]], %[[SCALE]]
+module {
+  func.func @main(%x: tensor<256x512xf16>, %a: tensor<512x768xf16>, %w: tensor<768x1024xf16>) -> (tensor<256x768xf16>, tensor<256x1024xf16>) {
+    %0:2 = graph.kernel "writes" (%x, %a) : (tensor<256x512xf16>, tensor<512x768xf16>) -> (tensor<256x768xf16>, tensor<256x24xf32>) {
+    ^bb0(%p: tensor<256x512xf16>, %q: tensor<512x768xf16>):
+      %1 = graph.matmul %p, %q : (tensor<256x512xf16>, tensor<512x768xf16>) -> tensor<256x768xf16>
+      %2 = graph.cast %1 {to = f32} : (tensor<256x768xf16>) -> tensor<256x768xf32>
+      %3 = graph.mul %2, %2 : (tensor<256x768xf32>, tensor<256x768xf32>) -> tensor<256x768xf32>
+      %4 = graph.sum_runs %3 {run = 32 : i64} : (tensor<256x768xf32>) -> tensor<256x24xf32>
+      graph.yield %1, %4 : tensor<256x768xf16>, tensor<256x24xf32>
+    }
+    %5 = graph.kernel "reads" (%0#0, %w, %0#1) : (tensor<256x768xf16>, tensor<768x1024xf16>, tensor<256x24xf32>) -> tensor<256x1024xf16> {
+    ^bb0(%p: tensor<256x768xf16>, %q: tensor<768x1024xf16>, %s: tensor<256x24xf32>):
+      %6 = graph.normalized_matmul %p, %q, %s {epsilon = 1.0e-6 : f64} : (tensor<256x768xf16>, tensor<768x1024xf16>, tensor<256x24xf32>) -> tensor<256x1024xf16>
+      graph.yield %6 : tensor<256x1024xf16>
+    }
+    return %0#0, %5 : tensor<256x768xf16>, tensor<256x1024xf16>
+  }
+}
