@@ -119,12 +119,12 @@ FusionPlan::whyNotBehind(const Group &group, GraphOpInterface op,
   if (!place)
     return "it reads other elements than those computed at its place";
   // A CPU has long walks for tiles, and finds in its cache what it reads again.
-  if (place->extent == IterationSpace::Extent::Cell)
+  bool isCell = place->extent == IterationSpace::Extent::Cell;
+  if (isCell)
     if (const char *why = limits.instances == 0
                               ? "rows are walked, not cells"
                               : whyNoCells(group.anchor, group.ops, op))
       return why;
-  bool isCell = place->extent == IterationSpace::Extent::Cell;
   if (joinsTileSides(group, place->map))
     return "one of its dimensions mixes rows and columns of the product";
   if (!isCell && scattersTile(group, op, place->map))

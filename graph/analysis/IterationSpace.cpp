@@ -191,16 +191,22 @@ IterationSpace IterationSpace::of(GraphOpInterface root) {
   return space;
 }
 
+AffineMap IterationSpace::mapToFull(OpOperand &use,
+                                    IsTransparent isTransparent) const {
+  std::optional<Path> path = pathTo(use, isTransparent);
+  if (!path)
+    return {};
+  Place from = *lookup(path->placed);
+  return from.extent == Extent::Full ? path->forward(from.map, shape)
+                                     : AffineMap();
+}
+
 std::optional<IterationSpace::Place>
 IterationSpace::fitReduction(GraphOpInterface op,
                              IsTransparent isTransparent) const {
-  std::optional<Path> path = pathTo(op->getOpOperand(0), isTransparent);
-  if (!path || reduced.none())
-    return std::nullopt;
-  Place from = *lookup(path->placed);
-  AffineMap operand = from.extent == Extent::Full
-                          ? path->forward(from.map, shape)
-                          : AffineMap();
+  AffineMap operand = reduced.none()
+                          ? AffineMap()
+                          : mapToFull(op->getOpOperand(0), isTransparent);
   if (!operand)
     return std::nullopt;
   // The same rows: its axes are just the reduced dimensions of the space.
@@ -222,13 +228,9 @@ IterationSpace::fitReduction(GraphOpInterface op,
 std::optional<IterationSpace::Place>
 IterationSpace::fitCells(GraphOpInterface op,
                          IsTransparent isTransparent) const {
-  std::optional<Path> path = pathTo(op->getOpOperand(0), isTransparent);
-  if (!path || reduced.any())
-    return std::nullopt;
-  Place from = *lookup(path->placed);
-  AffineMap operand = from.extent == Extent::Full
-                          ? path->forward(from.map, shape)
-                          : AffineMap();
+  AffineMap operand = reduced.any()
+                          ? AffineMap()
+                          : mapToFull(op->getOpOperand(0), isTransparent);
   if (!operand)
     return std::nullopt;
   SmallVector<AffineExpr> results;

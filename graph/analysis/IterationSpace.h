@@ -101,6 +101,10 @@ private:
   struct Path;
   std::optional<Path> pathTo(mlir::OpOperand &operand,
                              IsTransparent isTransparent) const;
+  /// From space coordinates to those of an operand that is computed in full;
+  /// null where it is not, or follows from nothing here.
+  mlir::AffineMap mapToFull(mlir::OpOperand &use,
+                            IsTransparent isTransparent) const;
   std::optional<Place> fitReduction(GraphOpInterface op,
                                     IsTransparent isTransparent) const;
   std::optional<Place> fitCells(GraphOpInterface op,

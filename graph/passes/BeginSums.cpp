@@ -13,8 +13,7 @@ using namespace charonia::graph;
 
 namespace {
 
-/// What an elementwise operator gives in a longer type, where nobody else reads
-/// its operand in this way; else the value itself.
+/// What casts that nobody else reads are made of; else the value itself.
 Value behindCasts(Value value) {
   while (auto cast = value.getDefiningOp<CastOp>()) {
     if (!value.hasOneUse())

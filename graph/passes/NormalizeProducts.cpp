@@ -170,9 +170,8 @@ private:
       else
         return false;
     }
-    AffineExpr count = getAffineConstantExpr(1, &getContext());
-    for (AffineExpr e : ArrayRef(getShape(rows.input)).drop_back())
-      count = count * e;
+    Exprs shape = getShape(rows.input);
+    AffineExpr count = numElements(ArrayRef(shape).drop_back(), &getContext());
     int64_t usual = evaluate(count, getOptimum(rows.normalize)).value_or(0);
     int64_t most = rows.others.empty() ? mostRows : mostRowsBeside;
     return !rows.products.empty() && usual >= leastRows && usual <= most;
@@ -371,8 +370,7 @@ private:
   void addBehind(MatmulOp product, Term result, Term added, Type small) {
     Value old = product.getResult(), bias;
     auto add = old.hasOneUse() ? dyn_cast<AddOp>(*old.user_begin()) : AddOp();
-    if (add && besideWeights(add, bias) == old &&
-        getShape(add.getResult()) == getShape(old)) {
+    if (add && besideWeights(add, bias) == old) {
       at->setInsertionPoint(add);
       Term more = inFull(added.with(bias));
       added = more.make<ReshapeOp>(added.get().getType(), more.get()) + added;

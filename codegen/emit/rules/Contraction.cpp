@@ -168,26 +168,14 @@ FailureOr<Value> normalizedMatmul(graph::NormalizedMatmulOp op, TileEmitter &e,
   return Value(arith::MulFOp::create(e.b(), e.loc(), *product, rows->inverse));
 }
 
+/// Of what multiplies its first operand by its second.
+template <typename Op,
+          FailureOr<Value> (*emitProduct)(Op, TileEmitter &, const Demand &)>
 struct MatmulRule
-    : EmitOpInterface::ExternalModel<MatmulRule, graph::MatmulOp> {
+    : EmitOpInterface::ExternalModel<MatmulRule<Op, emitProduct>, Op> {
   FailureOr<Value> emitTile(Operation *op, TileEmitter &emitter,
                             const Demand &demand) const {
-    return matmul(cast<graph::MatmulOp>(op), emitter, demand);
-  }
-  SmallVector<unsigned> getTermDims(Operation *op) const {
-    unsigned lhs = graph::getShape(op->getOperand(0)).size(),
-             rhs = graph::getShape(op->getOperand(1)).size();
-    return {lhs - 1, rhs - 2};
-  }
-};
-
-struct NormalizedMatmulRule
-    : EmitOpInterface::ExternalModel<NormalizedMatmulRule,
-                                     graph::NormalizedMatmulOp> {
-  FailureOr<Value> emitTile(Operation *op, TileEmitter &emitter,
-                            const Demand &demand) const {
-    return normalizedMatmul(cast<graph::NormalizedMatmulOp>(op), emitter,
-                            demand);
+    return emitProduct(cast<Op>(op), emitter, demand);
   }
   SmallVector<unsigned> getTermDims(Operation *op) const {
     unsigned lhs = graph::getShape(op->getOperand(0)).size(),
@@ -332,7 +320,8 @@ struct ConvRule : EmitOpInterface::ExternalModel<ConvRule, graph::ConvOp> {
 } // namespace
 
 void emit::registerContractionRules(MLIRContext *c) {
-  graph::MatmulOp::attachInterface<MatmulRule>(*c);
-  graph::NormalizedMatmulOp::attachInterface<NormalizedMatmulRule>(*c);
+  graph::MatmulOp::attachInterface<MatmulRule<graph::MatmulOp, matmul>>(*c);
+  graph::NormalizedMatmulOp::attachInterface<
+      MatmulRule<graph::NormalizedMatmulOp, normalizedMatmul>>(*c);
   graph::ConvOp::attachInterface<ConvRule>(*c);
 }
