@@ -31,7 +31,6 @@ int64_t KernelBuilder::cellOf(unsigned axis) {
 
 Value KernelBuilder::sumCells(Value sum) {
   Type element = getElementTypeOrSelf(sum);
-  ReductionOf add{graph::ReduceKind::sum};
   // Along the last dimensions neighbours are a thread's or a warp's.
   for (unsigned axis = axes.size(); axis-- > 0;) {
     int64_t cell = cellOf(axis);
@@ -45,15 +44,7 @@ Value KernelBuilder::sumCells(Value sum) {
       sum = tile::SplitAxisOp::create(b, e.loc(), e.tileType(left, element),
                                       sum, axis, cell);
     }
-    left.erase(left.begin() + along);
-    auto reduce = tile::ReduceOp::create(
-        b, e.loc(), {e.tileType(left, element)}, ValueRange{sum}, along);
-    OpBuilder::InsertionGuard guard(b);
-    Block *block = b.createBlock(&reduce.getCombiner());
-    Value x = block->addArgument(element, e.loc()),
-          y = block->addArgument(element, e.loc());
-    tile::YieldOp::create(b, e.loc(), add(b, e.loc(), x, y));
-    sum = reduce.getResults()[0];
+    sum = reduceAxis(e, sum, along, graph::ReduceKind::sum);
   }
   return sum;
 }

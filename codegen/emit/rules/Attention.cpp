@@ -51,9 +51,9 @@ public:
     Value result = quotient((*total)[2], (*total)[1]);
     // An axis of our own holds the same value everywhere; any of them will do.
     if (ownColumns)
-      result = reduceAxis(result, otherPosition(), graph::ReduceKind::max);
+      result = reduceAxis(e, result, otherPosition(), graph::ReduceKind::max);
     if (ownRows)
-      result = reduceAxis(result, ownColumns ? 0 : rowPosition(),
+      result = reduceAxis(e, result, ownColumns ? 0 : rowPosition(),
                           graph::ReduceKind::max);
     if (!single && !ownRows && !ownColumns &&
         (rowAxis < columnAxis) != rowsFirst)
@@ -224,7 +224,7 @@ private:
       return failure();
     Value product = make<arith::MulFOp>(*y, spread(*x, tile, {1}));
     return SmallVector<Value>{make<arith::AddFOp>(
-        sum, reduceAxis(product, 1, graph::ReduceKind::sum))};
+        sum, reduceAxis(e, product, 1, graph::ReduceKind::sum))};
   }
 
   /// Values of a tile of keys, weighted by `p` for the single query.
@@ -242,8 +242,8 @@ private:
     if (failed(values))
       return failure();
     Value product = make<arith::MulFOp>(*values, spread(p, tile, {0}));
-    return make<arith::AddFOp>(accumulator,
-                               reduceAxis(product, 0, graph::ReduceKind::sum));
+    return make<arith::AddFOp>(
+        accumulator, reduceAxis(e, product, 0, graph::ReduceKind::sum));
   }
 
   /// Expressions of which one is negative where a score is left out for sure,
@@ -435,23 +435,7 @@ private:
   }
 
   Value reduceKeys(Value x, graph::ReduceKind kind) {
-    return reduceAxis(x, otherPosition(), kind);
-  }
-
-  Value reduceAxis(Value x, unsigned axis, graph::ReduceKind kind) {
-    auto type = cast<RankedTensorType>(x.getType());
-    Type element = type.getElementType();
-    SmallVector<int64_t> left(type.getShape());
-    left.erase(left.begin() + axis);
-    auto reduce = tile::ReduceOp::create(
-        b, e.loc(), TypeRange{e.tileType(left, element)}, ValueRange{x}, axis);
-    OpBuilder::InsertionGuard guard(b);
-    Block *block = b.createBlock(&reduce.getCombiner(), {}, {element, element},
-                                 {e.loc(), e.loc()});
-    Value y = ReductionOf{kind}(b, e.loc(), block->getArgument(0),
-                                block->getArgument(1));
-    tile::YieldOp::create(b, e.loc(), ValueRange{y});
-    return reduce.getResult(0);
+    return reduceAxis(e, x, otherPosition(), kind);
   }
 
   graph::AttentionOp op;

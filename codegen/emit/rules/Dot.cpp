@@ -296,7 +296,7 @@ public:
     if (failed(total))
       return failure();
     if (axes.row < 0)
-      return withoutRow(total->front());
+      return reduceAxis(e, total->front(), /*axis=*/0, graph::ReduceKind::sum);
     std::optional<unsigned> shared = e.getSplit().sharedAxis;
     if (shared)
       shared = *shared == unsigned(axes.row) ? 0 : 1;
@@ -501,20 +501,6 @@ private:
                 : ofBytes                      ? element
                                                : multipliedAs(e, element);
     return e.emitZeroOutside(std::move(moved), type);
-  }
-
-  /// The columns of a single row.
-  Value withoutRow(Value tile) {
-    auto reduce =
-        tile::ReduceOp::create(b, e.loc(), {e.tileType({n}, sumType(e, p))},
-                               ValueRange{tile}, /*axis=*/0);
-    OpBuilder::InsertionGuard guard(b);
-    Block *block = b.createBlock(&reduce.getCombiner());
-    Value x = block->addArgument(sumType(e, p), e.loc()),
-          y = block->addArgument(sumType(e, p), e.loc());
-    ReductionOf sum{graph::ReduceKind::sum};
-    tile::YieldOp::create(b, e.loc(), sum(b, e.loc(), x, y));
-    return reduce.getResults()[0];
   }
 
   TileEmitter &e;

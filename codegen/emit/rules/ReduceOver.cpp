@@ -227,6 +227,23 @@ SmallVector<Value> emit::combineAlongLast(TileEmitter &e, const Demand &outer,
                             reduce.getResults().end());
 }
 
+Value emit::reduceAxis(TileEmitter &e, Value tile, unsigned axis,
+                       graph::ReduceKind kind) {
+  OpBuilder &b = e.b();
+  auto type = cast<RankedTensorType>(tile.getType());
+  Type element = type.getElementType();
+  SmallVector<int64_t> left(type.getShape());
+  left.erase(left.begin() + axis);
+  auto reduce = tile::ReduceOp::create(b, e.loc(), {e.tileType(left, element)},
+                                       ValueRange{tile}, axis);
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(&reduce.getCombiner());
+  Value x = block->addArgument(element, e.loc()),
+        y = block->addArgument(element, e.loc());
+  tile::YieldOp::create(b, e.loc(), ReductionOf{kind}(b, e.loc(), x, y));
+  return reduce.getResults()[0];
+}
+
 Value AlongLast::reduce(graph::ReduceKind kind, Value tile) const {
   ReductionOf reduction{kind};
   Type element = cast<RankedTensorType>(tile.getType()).getElementType();

@@ -218,6 +218,10 @@ llvm::SmallVector<Value>
 combineAlongLast(TileEmitter &e, const Demand &outer, mlir::ValueRange tiles,
                  llvm::ArrayRef<mlir::TypedAttr> neutral, Combine combine);
 
+/// A tile without `axis`, along which it is reduced.
+Value reduceAxis(TileEmitter &e, Value tile, unsigned axis,
+                 graph::ReduceKind kind);
+
 /// Tiles of a demand's shape, of its rows: their means (null where nobody has
 /// `sums`) and one by their deviations.
 struct RowStatistics {
