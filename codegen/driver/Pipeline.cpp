@@ -81,6 +81,9 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
        }},
       {"prepare",
        [options](OpPassManager &passes) {
+         // Before what else reads the same rows is joined with them.
+         if (options.device == DeviceKind::Cuda)
+           passes.addNestedPass<func::FuncOp>(createPairColumns());
          // Projections of one tensor become one before their weights are
          // packed.
          MergeContractionsOptions merge;
@@ -103,6 +106,8 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
            columns.panel = 1;
            passes.addPass(createPackWeights(columns));
            passes.addNestedPass<func::FuncOp>(createPadTerms());
+           // Of what projections give together.
+           passes.addNestedPass<func::FuncOp>(createRotateColumns());
            // Behind what joins products, so that what is added behind them
            // stays where it is.
            passes.addNestedPass<func::FuncOp>(createNormalizeProducts());

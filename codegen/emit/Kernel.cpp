@@ -38,14 +38,16 @@ FailureOr<func::FuncOp> KernelBuilder::run() {
   for (auto [i, argument] : llvm::enumerate(body.getArguments()))
     e.setBuffer(argument, function.getArgument(i));
   root = graph::getShape(graph::getWalked(kernel));
-  if (yield->getNumOperands() > 1) {
+  cells = graph::getCellSides(kernel);
+  if (!cells.empty())
+    space = graph::getIterationSpace(kernel);
+  if (yield->getNumOperands() > 1 || !cells.empty()) {
     auto maps = graph::getResultMaps(kernel);
     if (!maps)
       return kernel.emitOpError(
                  "has results that do not follow from the first"),
              failure();
     resultMaps = std::move(*maps);
-    cells = graph::getCellSides(kernel);
   }
   coordinates.assign(root.size(), e.constant(0));
   if (failed(checkThatAllIsWalked()) || failed(checkRowParts()) ||
@@ -338,13 +340,13 @@ LogicalResult KernelBuilder::storeResults() {
                      function.getArgument(inputs));
   for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
     Demand demand{value, tile, coordinates, guards};
-    auto sums = value.getDefiningOp<graph::GraphOpInterface>();
-    if (!cells.empty() && sums && !sums.getCells().empty()) {
-      if (failed(storeCells(i, demand)))
+    if (std::optional<LogicalResult> stored = storeOfCells(i, demand)) {
+      if (failed(*stored))
         return failure();
       continue;
     }
-    if (i) {
+    const Demand first = demand;
+    if (i || space) {
       demand = withoutUnusedAxes(throughMap(demand, resultMaps[i], value));
       // In another shape an element past a row's end is one of the next row.
       if (demand.rank() == tile.size())
@@ -352,24 +354,41 @@ LogicalResult KernelBuilder::storeResults() {
           if (ends[group])
             demand.guards.push_back(*ends[group]);
     }
-    FailureOr<Value> result = e.emit(demand);
+    FailureOr<Value> result = emitResult(first, demand);
     if (failed(result))
       return failure();
     // All that share a row know what it has once.
     if (e.getRowShare().count > 1 && demand.rank() != tile.size())
       demand.guards.push_back({e.getRowShare().part, e.constant(1)});
-    if (sharedAxis) {
-      // Of a row value, which lacks the axis, nobody has a share.
-      if (demand.rank() != tile.size())
-        return failure();
-      int64_t share = tile[*sharedAxis] / schedule.splits;
-      demand.guards.push_back(
-          {e.axis(*sharedAxis) - e.getSplit().part * share, e.constant(share)});
-    }
+    // Of a row value, which lacks the axis, nobody has a share.
+    if (sharedAxis && demand.rank() != tile.size())
+      return failure();
+    if (!takeShare(demand))
+      return failure();
     e.storeResult(*result, function.getArgument(inputs + i), value.getType(),
                   demand);
   }
   return success();
+}
+
+FailureOr<Value> KernelBuilder::emitResult(const Demand &first,
+                                           const Demand &demand) {
+  Value computed = demand.value;
+  auto isFull = [&](Value value) {
+    auto place = space->lookup(value);
+    return place && place->extent == graph::IterationSpace::Extent::Full;
+  };
+  // What views put elsewhere is computed in the order in which it is walked.
+  while (auto view = space ? computed.getDefiningOp<graph::GraphOpInterface>()
+                           : graph::GraphOpInterface()) {
+    if (view.getRole() != graph::OpRole::View || !isFull(view->getOperand(0)))
+      break;
+    computed = view->getOperand(0);
+  }
+  if (computed == demand.value)
+    return e.emit(demand);
+  return e.emit(throughMap(
+      first, space->mapBetween(graph::getWalked(kernel), computed), computed));
 }
 
 Demand KernelBuilder::withoutUnusedAxes(const Demand &demand) {

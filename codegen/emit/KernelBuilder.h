@@ -121,15 +121,26 @@ private:
   llvm::SmallVector<int64_t> tileOf() const;
 
   mlir::LogicalResult storeResults();
-  /// Elements of a cell along an axis of the tile; 0: it is none of its sides.
-  int64_t cellOf(unsigned axis);
+  /// Cells along an axis of the tile; null: there are none.
+  const graph::CellSide *cellsAlong(unsigned axis) const;
+  /// The same of a result that has some of each of the tile's cells; nothing
+  /// where it has all.
+  std::optional<mlir::LogicalResult> storeOfCells(unsigned result,
+                                                  const Demand &first);
   /// Stores the sums of what the tile's cells have of a result's operand.
   mlir::LogicalResult storeCells(unsigned result, const Demand &first);
   /// What a tile has in each of its cells.
   mlir::Value sumCells(mlir::Value tile);
-  /// The demand on the cells of a demanded tile; nothing where instances that
-  /// share it have parts of them.
-  FailureOr<Demand> placesOfCells(Demand demand);
+  /// Stores what a result has of each of the tile's cells.
+  mlir::LogicalResult storeParts(unsigned result, const Demand &first);
+  /// The demand on what is stored of the cells of a demanded tile.
+  Demand placesOfCells(Demand demand);
+  /// Of the instances of a cluster each stores its share of a tile; false where
+  /// none has any.
+  bool takeShare(Demand &demand);
+  /// The tile of a result that is stored as `demand` says, `first` being the
+  /// demand on what is walked.
+  FailureOr<Value> emitResult(const Demand &first, const Demand &demand);
   /// A row value is stored once for its row, not for each element along it.
   Demand withoutUnusedAxes(const Demand &demand);
 
@@ -147,10 +158,11 @@ private:
   llvm::SmallVector<Guard> guards;
   /// Of groups whose tile may have elements past the last of their dimensions.
   llvm::SmallVector<std::optional<Guard>> ends;
-  /// From coordinates of the first result to those of each.
+  /// From coordinates of what is walked to those of each result.
   llvm::SmallVector<mlir::AffineMap> resultMaps;
-  /// Where tiles have whole cells, as a result adds these up.
+  /// Where tiles have whole cells, as a result has some of each.
   llvm::SmallVector<graph::CellSide> cells;
+  std::optional<graph::IterationSpace> space; ///< If there are such.
   llvm::SmallVector<mlir::AffineExpr> tileNumbers;
   /// Of the tile that is being written: groups that have an axis, the extent of
   /// each group, and where it begins if that is not by its number.

@@ -1,4 +1,5 @@
-// Sums of cells: what a tile has of a result, added up and stored beside it.
+// Cells of a tile: what is added up of each and stored beside it, and results
+// that have some elements of each.
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/emit/rules/Rules.h"
 
@@ -21,21 +22,21 @@ LogicalResult KernelBuilder::checkCells() {
          << schedule.text();
 }
 
-int64_t KernelBuilder::cellOf(unsigned axis) {
+const graph::CellSide *KernelBuilder::cellsAlong(unsigned axis) const {
   const Schedule::Group &g = schedule.groups[axes[axis]];
-  for (const graph::CellSide &side : cells)
-    if (side.dims == g.dims)
-      return side.cell;
-  return 0;
+  const auto *side = llvm::find_if(
+      cells, [&](const graph::CellSide &s) { return s.dims == g.dims; });
+  return side == cells.end() ? nullptr : side;
 }
 
 Value KernelBuilder::sumCells(Value sum) {
   Type element = getElementTypeOrSelf(sum);
   // Along the last dimensions neighbours are a thread's or a warp's.
   for (unsigned axis = axes.size(); axis-- > 0;) {
-    int64_t cell = cellOf(axis);
-    if (cell == 0)
+    const graph::CellSide *side = cellsAlong(axis);
+    if (!side)
       continue;
+    int64_t cell = side->cell;
     SmallVector<int64_t> left(tile::shapeOf(sum));
     unsigned along = axis;
     if (left[axis] > cell) {
@@ -49,35 +50,70 @@ Value KernelBuilder::sumCells(Value sum) {
   return sum;
 }
 
-FailureOr<Demand> KernelBuilder::placesOfCells(Demand demand) {
+Demand KernelBuilder::placesOfCells(Demand demand) {
   SmallVector<AffineExpr> dims;
+  SmallVector<int64_t> cellAlong, keptAlong;
   for (unsigned axis = 0; axis < axes.size(); ++axis) {
-    AffineExpr step = e.axis(axis);
-    if (int64_t cell = cellOf(axis)) {
-      demand.tile[axis] /= cell;
-      step = step * cell;
-    }
-    dims.push_back(step);
+    const graph::CellSide *side = cellsAlong(axis);
+    int64_t cell = side ? side->cell : 1, kept = side ? side->kept : 1;
+    cellAlong.push_back(cell);
+    keptAlong.push_back(kept);
+    demand.tile[axis] = demand.tile[axis] / cell * kept;
+    AffineExpr at = e.axis(axis);
+    dims.push_back(cell == kept ? at : at.floorDiv(kept) * cell + at % kept);
   }
   for (AffineExpr &c : demand.coordinates)
     c = c.replaceDims(dims);
-  for (Guard &g : demand.guards)
-    g.coordinate = g.coordinate.replaceDims(dims);
+  for (Guard &g : demand.guards) {
+    // What of a tile is its own has whole cells (checkCells).
+    auto own = dyn_cast<AffineDimExpr>(g.coordinate);
+    if (g.own && own) {
+      unsigned axis = own.getPosition();
+      g.extent =
+          e.simplify(g.extent.floorDiv(cellAlong[axis]) * keptAlong[axis], {});
+    } else {
+      g.coordinate = g.coordinate.replaceDims(dims);
+    }
+  }
+  return demand;
+}
+
+bool KernelBuilder::takeShare(Demand &demand) {
   if (!sharedAxis)
-    return demand;
-  // Each instance of a cluster has its share of the tile's cells.
+    return true;
   int64_t share = demand.tile[*sharedAxis] / schedule.splits;
-  if (share * schedule.splits != demand.tile[*sharedAxis])
-    return failure();
   demand.guards.push_back(
       {e.axis(*sharedAxis) - e.getSplit().part * share, e.constant(share)});
-  return demand;
+  return share * schedule.splits == demand.tile[*sharedAxis];
+}
+
+std::optional<LogicalResult> KernelBuilder::storeOfCells(unsigned result,
+                                                         const Demand &first) {
+  auto place = space ? space->lookup(yield->getOperand(result)) : std::nullopt;
+  if (!place)
+    return std::nullopt;
+  if (place->extent == graph::IterationSpace::Extent::Cell)
+    return storeCells(result, first);
+  if (place->extent == graph::IterationSpace::Extent::Part)
+    return storeParts(result, first);
+  return std::nullopt;
+}
+
+LogicalResult KernelBuilder::storeParts(unsigned result, const Demand &first) {
+  Value value = yield->getOperand(result);
+  Demand demand = throughMap(placesOfCells(first), resultMaps[result], value);
+  FailureOr<Value> parts = e.emit(demand);
+  if (failed(parts) || !takeShare(demand))
+    return failure();
+  e.storeResult(*parts,
+                function.getArgument(kernel.getInputs().size() + result),
+                value.getType(), demand);
+  return success();
 }
 
 LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &first) {
   Value value = yield->getOperand(result),
         operand = value.getDefiningOp()->getOperand(0);
-  std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
   Demand inside = throughMap(
       first, space->mapBetween(yield->getOperand(0), operand), operand);
   // Elements behind the last of a dimension are nobody's.
@@ -86,13 +122,13 @@ LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &first) {
        llvm::zip_equal(inside.coordinates, graph::getShape(operand)))
     bounds.push_back({c, extent});
   FailureOr<Value> terms = e.emit(inside);
-  FailureOr<Demand> places = placesOfCells(first);
-  if (failed(terms) || failed(places))
+  Demand places = placesOfCells(first);
+  if (failed(terms) || !takeShare(places))
     return failure();
   Value sum =
       sumCells(e.maskWith(e.emitInBounds(bounds, inside.tile), *terms, 0));
   Demand cell =
-      withoutUnusedAxes(throughMap(*places, resultMaps[result], value));
+      withoutUnusedAxes(throughMap(places, resultMaps[result], value));
   if (cell.tile != ArrayRef(tile::shapeOf(sum)))
     return kernel.emitOpError("has cells that are spread over tiles");
   e.storeResult(sum, function.getArgument(kernel.getInputs().size() + result),

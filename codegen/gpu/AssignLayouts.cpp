@@ -491,6 +491,10 @@ LogicalResult LayoutRewriter::rewriteTile(Operation *op,
     state.addOperands(get(transpose.getInput(), layout.selectAxes(inverse)));
   } else if (auto split = dyn_cast<tile::SplitAxisOp>(op)) {
     state.addOperands(get(split.getInput(), joinAxes(layout, split.getAxis())));
+  } else if (auto part = dyn_cast<tile::CellPartOp>(op)) {
+    state.addOperands(get(part.getInput(), layoutOfCells(part, layout)));
+  } else if (auto swap = dyn_cast<tile::SwapHalvesOp>(op)) {
+    state.addOperands(get(swap.getInput(), layout));
   } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
     state.addOperands(scalars.lookup(load.getBuffer()));
     state.addOperands(getSymbols(load.getSymbols(), layout));

@@ -38,6 +38,8 @@ void LayoutPlan::anchorBlock(Block &block) {
             splitAxis(*layout, split.getAxis(), split.getInner());
         natural[split] = apart;
       }
+    } else if (isa<tile::CellPartOp, tile::SwapHalvesOp>(op)) {
+      anchorCells(op);
     } else if (auto sum = dyn_cast<tile::SplitSumOp>(op)) {
       const LinearLayout *layout = anchored(sum.getValue());
       LinearLayout chosen = layout ? *layout : defaultLayout(sum.getValue());
@@ -50,6 +52,21 @@ void LayoutPlan::anchorBlock(Block &block) {
       anchorBranch(branch);
     }
   }
+}
+
+/// What a thread takes of a cell it has in its registers.
+void LayoutPlan::anchorCells(Operation &op) {
+  Value input = op.getOperand(0), result = op.getResult(0);
+  const LinearLayout *layout = anchored(input);
+  LinearLayout chosen = layout ? *layout : defaultLayout(input);
+  if (auto swap = dyn_cast<tile::SwapHalvesOp>(op)) {
+    chosen = holdingBit(chosen, swap.getAxis(), llvm::Log2_64(swap.getRun()));
+  } else {
+    auto part = cast<tile::CellPartOp>(op);
+    for (int64_t parts = part.getParts(); parts > 1; parts /= 2)
+      chosen = withoutBit(chosen, part.getAxis(), llvm::Log2_64(part.getRun()));
+  }
+  natural[result] = chosen;
 }
 
 void LayoutPlan::anchorLike(Value value, const LinearLayout *layout) {

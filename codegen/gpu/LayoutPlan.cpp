@@ -55,6 +55,14 @@ charonia::gpu::longestRun(const LinearLayout &layout, unsigned limit) {
   return {axis, vector};
 }
 
+LinearLayout charonia::gpu::layoutOfCells(tile::CellPartOp part,
+                                          const LinearLayout &layout) {
+  LinearLayout cells = layout;
+  for (int64_t parts = part.getParts(); parts > 1; parts /= 2)
+    cells = withBit(cells, part.getAxis(), llvm::Log2_64(part.getRun()));
+  return cells;
+}
+
 SmallVector<unsigned> charonia::gpu::heldElements(const LinearLayout &layout) {
   SmallVector<unsigned> numbers;
   DenseMap<uint64_t, unsigned> known;

@@ -119,6 +119,7 @@ private:
   void anchorReduce(tile::ReduceOp op);
   void anchorScan(tile::ScanOp op);
   void anchorExchange(tile::ExchangeOp op);
+  void anchorCells(mlir::Operation &op);
   void anchorStore(tile::StoreOp op);
   /// Gives a value the layout of another, if that has one.
   void anchorLike(mlir::Value value, const LinearLayout *layout);
@@ -191,6 +192,10 @@ LinearLayout broadcastSource(const LinearLayout &layout,
 /// The same with axes in place, for the tile symbols of an access.
 LinearLayout broadcastSource(const LinearLayout &layout,
                              llvm::ArrayRef<int64_t> inputShape);
+
+/// Where the elements of a tile lie of whose cells `part`, in `layout`, is one:
+/// a thread holds the others of its elements' cells as well.
+LinearLayout layoutOfCells(tile::CellPartOp part, const LinearLayout &layout);
 
 /// By register of a thread: the number of its element among those that the
 /// thread holds, which several registers may.

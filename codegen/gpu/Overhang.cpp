@@ -49,6 +49,10 @@ private:
     if (auto split = dyn_cast<tile::SplitAxisOp>(op))
       return split.getAxis() != axis &&
              follow(split.getResult(), axis + (split.getAxis() < axis));
+    if (auto part = dyn_cast<tile::CellPartOp>(op))
+      return part.getAxis() != axis && follow(part.getResult(), axis);
+    if (auto swap = dyn_cast<tile::SwapHalvesOp>(op))
+      return swap.getAxis() != axis && follow(swap.getResult(), axis);
     if (auto reduce = dyn_cast<tile::ReduceOp>(op))
       return reduce.getAxis() != axis &&
              llvm::all_of(op->getResults(), [&](Value result) {

@@ -168,6 +168,59 @@ LinearLayout charonia::joinAxes(const LinearLayout &layout, unsigned axis) {
   return LinearLayout(layout.ins(), outs, images);
 }
 
+/// Bits of an image below bit `bit` of the coordinates along an axis.
+static unsigned bitsBelow(const LinearLayout &layout, unsigned axis,
+                          unsigned bit) {
+  for (unsigned i = 0; i < axis; ++i)
+    bit += layout.outs()[i].bits;
+  return bit;
+}
+
+LinearLayout charonia::withoutBit(const LinearLayout &layout, unsigned axis,
+                                  unsigned bit) {
+  unsigned below = bitsBelow(layout, axis, bit);
+  SmallVector<Space> ins(layout.ins()), outs(layout.outs());
+  --outs[axis].bits;
+  Vector own = Vector(1) << below;
+  // A register's bit that tells nothing else apart is gone, others hold copies.
+  SmallVector<Vector> columns;
+  for (Space &in : ins)
+    for (Vector v : layout.columnsOf(in.dim)) {
+      if (in.dim == Dim::Register && v == own)
+        --in.bits;
+      else
+        columns.push_back((v & (own - 1)) | (v >> (below + 1) << below));
+    }
+  return LinearLayout(ins, outs, columns);
+}
+
+LinearLayout charonia::withBit(const LinearLayout &layout, unsigned axis,
+                               unsigned bit) {
+  unsigned below = bitsBelow(layout, axis, bit);
+  SmallVector<Space> ins(layout.ins()), outs(layout.outs());
+  ++outs[axis].bits;
+  Vector own = Vector(1) << below;
+  SmallVector<Vector> columns;
+  for (Space &in : ins) {
+    for (Vector v : layout.columnsOf(in.dim))
+      columns.push_back((v & (own - 1)) | (v >> below << (below + 1)));
+    if (in.dim == Dim::Register) {
+      columns.push_back(own);
+      ++in.bits;
+    }
+  }
+  return LinearLayout(ins, outs, columns);
+}
+
+LinearLayout charonia::holdingBit(const LinearLayout &layout, unsigned axis,
+                                  unsigned bit) {
+  Vector own = Vector(1) << bitsBelow(layout, axis, bit);
+  bool isHeld = llvm::count_if(layout.allColumns(),
+                               [&](Vector v) { return (v & own) != 0; }) == 1 &&
+                llvm::is_contained(layout.columnsOf(Dim::Register), own);
+  return isHeld ? layout : withBit(withoutBit(layout, axis, bit), axis, bit);
+}
+
 std::optional<LinearLayout> charonia::halfOf(const LinearLayout &layout,
                                              unsigned axis) {
   if (layout.outs()[axis].bits == 0)

@@ -43,6 +43,16 @@ LinearLayout splitAxis(const LinearLayout &layout, unsigned axis,
                        int64_t inner);
 LinearLayout joinAxes(const LinearLayout &layout, unsigned axis);
 
+/// The layout of a tile without bit `bit` of the coordinates along an axis, and
+/// of one that has such a bit more, whose elements a thread holds both of.
+LinearLayout withoutBit(const LinearLayout &layout, unsigned axis,
+                        unsigned bit);
+LinearLayout withBit(const LinearLayout &layout, unsigned axis, unsigned bit);
+/// `layout`, if a thread has both elements that differ in that bit alone, else
+/// one of the kind.
+LinearLayout holdingBit(const LinearLayout &layout, unsigned axis,
+                        unsigned bit);
+
 /// How the warps of a program instance share the rows and columns of a dot.
 struct WarpGrid {
   unsigned rows = 1, columns = 1;

@@ -1,4 +1,5 @@
 #include "graph/analysis/Cells.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -79,9 +80,23 @@ std::optional<unsigned> columnOfCells(GraphOpInterface op) {
   return columns->resultDim;
 }
 
+SmallVector<int64_t> keptOfCells(GraphOpInterface op) {
+  SmallVector<int64_t> kept;
+  for (auto [cell, from, to] :
+       llvm::zip_equal(op.getCells(), getShape(op->getOperand(0)),
+                       getShape(op->getResult(0)))) {
+    std::optional<int64_t> all = constantOf(from), given = constantOf(to);
+    bool isKnown = cell > 1 && all && given && *all > 0;
+    kept.push_back(isKnown ? *given / int64_t(llvm::divideCeil(*all, cell))
+                           : 1);
+  }
+  return kept;
+}
+
 /// Whether cells are runs of a product's columns.
 static bool areColumns(ArrayRef<int64_t> cells) {
-  return !cells.empty() && cells.back() == columnsInCell &&
+  return !cells.empty() && llvm::isPowerOf2_64(cells.back()) &&
+         cells.back() <= mostColumnsOfCell &&
          llvm::all_of(cells.drop_back(), [](int64_t c) { return c == 1; });
 }
 
@@ -90,9 +105,9 @@ const char *whyNoCells(GraphOpInterface anchor, ArrayRef<Operation *> ops,
   SmallVector<int64_t> cells = sums.getCells();
   // Of the same cells several values may be added up.
   if (columnOfCells(anchor) && areColumns(cells) &&
-      llvm::all_of(ops, [](Operation *op) {
+      llvm::all_of(ops, [&](Operation *op) {
         SmallVector<int64_t> others = cast<GraphOpInterface>(op).getCells();
-        return others.empty() || areColumns(others);
+        return others.empty() || others == cells;
       }))
     return nullptr;
   if (!areOfImage(anchor, cells) &&
@@ -122,26 +137,60 @@ static std::optional<SmallVector<unsigned>> runOf(AffineExpr coordinate,
                                              : std::nullopt;
 }
 
+/// Whether an operator that has a place in a kernel reads cells of what has one
+/// there, too.
+static bool readsCells(GraphOpInterface op, const IterationSpace &space) {
+  if (op.getCells().empty())
+    return false;
+  return space.lookup(op->getResult(0))->extent !=
+             IterationSpace::Extent::Full ||
+         (op.getRole() == OpRole::Pointwise &&
+          space.contains(op->getOperand(0)));
+}
+
+/// Operators among those that `results` are computed by that do.
+static llvm::SetVector<Operation *> readersOfCells(const IterationSpace &space,
+                                                   ValueRange results) {
+  llvm::SetVector<Value> placed(results.begin(), results.end());
+  llvm::SetVector<Operation *> found;
+  for (size_t i = 0; i < placed.size(); ++i) {
+    auto op = placed[i].getDefiningOp<GraphOpInterface>();
+    if (!op || !space.contains(placed[i]))
+      continue;
+    if (readsCells(op, space))
+      found.insert(op);
+    placed.insert(op->operand_begin(), op->operand_end());
+  }
+  return found;
+}
+
+Value getWalked(const IterationSpace &space, ValueRange results) {
+  for (Operation *op : readersOfCells(space, results))
+    if (space.contains(op->getOperand(0)) &&
+        space.lookup(op->getResult(0))->extent != IterationSpace::Extent::Cell)
+      return op->getOperand(0);
+  return results.front();
+}
+
 std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
                                                   ValueRange results) {
   std::optional<SmallVector<CellSide>> all;
-  for (Value result : results) {
-    auto place = space.lookup(result);
-    if (!place || place->extent != IterationSpace::Extent::Cell)
-      continue;
-    auto op = result.getDefiningOp<GraphOpInterface>();
-    AffineMap map = space.mapBetween(results.front(), op->getOperand(0));
+  Value walked = getWalked(space, results);
+  for (Operation *reader : readersOfCells(space, results)) {
+    auto op = cast<GraphOpInterface>(reader);
+    AffineMap map = space.mapBetween(walked, op->getOperand(0));
     if (!map)
       return std::nullopt;
     SmallVector<CellSide> sides;
-    for (auto [e, cell] : llvm::zip_equal(map.getResults(), op.getCells())) {
+    for (auto [e, cell, kept] :
+         llvm::zip_equal(map.getResults(), op.getCells(), keptOfCells(op))) {
       if (cell == 1)
         continue;
-      auto run = runOf(e, getShape(results.front()));
+      auto run = runOf(e, getShape(walked));
       if (!run)
         return std::nullopt;
       if (!run->empty())
-        sides.push_back({*run, cell});
+        sides.push_back({*run, cell, kept});
     }
     if (all && *all != sides)
       return std::nullopt;
@@ -150,7 +199,15 @@ std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
   return all ? all : SmallVector<CellSide>();
 }
 
+bool readsCells(KernelOp kernel) {
+  return llvm::any_of(
+      kernel.getBody().front().getOps<GraphOpInterface>(),
+      [](GraphOpInterface op) { return !op.getCells().empty(); });
+}
+
 SmallVector<CellSide> getCellSides(KernelOp kernel) {
+  if (!readsCells(kernel))
+    return {};
   std::optional<IterationSpace> space = getIterationSpace(kernel);
   if (!space)
     return {};

@@ -19,8 +19,14 @@ bool hasTilesOfRows(GraphOpInterface op);
 /// The dimension of a product's columns, if the columns of a tile of it may be
 /// runs of `columnsInCell`.
 std::optional<unsigned> columnOfCells(GraphOpInterface op);
-/// Tiles of products that add these up have a multiple of so many columns.
+/// Columns of which products add up rows in runs.
 inline constexpr int64_t columnsInCell = 32;
+/// Columns that a cell has at most: tiles of products have a multiple of them.
+inline constexpr int64_t mostColumnsOfCell = 128;
+
+/// How many elements along each dimension an operator gives for one of its
+/// cells: one where it adds them up.
+llvm::SmallVector<int64_t> keptOfCells(GraphOpInterface op);
 
 /// What forbids that a kernel of `ops` around `anchor` adds up cells of its
 /// result by `sums`, too; null: nothing does.
@@ -28,17 +34,22 @@ const char *whyNoCells(GraphOpInterface anchor,
                        llvm::ArrayRef<mlir::Operation *> ops,
                        GraphOpInterface sums);
 
-/// Dimensions of a kernel's first result, walked as one, along which tiles have
-/// whole cells of so many elements, as a result adds these up.
+/// Dimensions of what a kernel walks, taken as one, along which tiles have
+/// whole cells of so many elements: `kept` of each are stored.
 struct CellSide {
   llvm::SmallVector<unsigned> dims; ///< Of more than one element.
-  int64_t cell;
+  int64_t cell, kept;
   bool operator==(const CellSide &) const = default;
 };
-/// Empty where there is no such result; nothing where tiles of the first result
-/// have none of its cells.
+/// The value whose elements are dealt out to tiles: the first result, or what
+/// is cut into cells of which others have elements.
+mlir::Value getWalked(const IterationSpace &space, mlir::ValueRange results);
+/// Empty where nothing reads cells; nothing where tiles of what is walked have
+/// none of them.
 std::optional<llvm::SmallVector<CellSide>>
 getCellSides(const IterationSpace &space, mlir::ValueRange results);
+/// Whether a kernel has an operator that reads cells of its operand.
+bool readsCells(KernelOp kernel);
 /// The same of a kernel; empty where nothing is known.
 llvm::SmallVector<CellSide> getCellSides(KernelOp kernel);
 

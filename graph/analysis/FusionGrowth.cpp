@@ -96,10 +96,14 @@ static bool scattersTile(const FusionPlan::Group &group, GraphOpInterface op,
   if (auto wrapped = dyn_cast<AffineBinaryOpExpr>(innermost);
       wrapped && wrapped.getKind() == AffineExprKind::Mod)
     innermost = wrapped.getLHS();
+  constexpr int64_t run = 8;
   Sum sum(innermost);
-  for (unsigned d = 0; d < map.getNumDims(); ++d)
-    if (sum.coefficientOf(d) == 1)
+  for (unsigned d = 0; d < map.getNumDims(); ++d) {
+    AffineExpr inRun = getAffineDimExpr(d, map.getContext()) % run;
+    if (sum.coefficientOf(d) == 1 ||
+        constantOf(simplify((innermost - inRun) % run)) == 0)
       return false;
+  }
   return !innermost.isSymbolicOrConstant();
 }
 
@@ -119,8 +123,9 @@ FusionPlan::whyNotBehind(const Group &group, GraphOpInterface op,
   if (!place)
     return "it reads other elements than those computed at its place";
   // A CPU has long walks for tiles, and finds in its cache what it reads again.
-  bool isCell = place->extent == IterationSpace::Extent::Cell;
-  if (isCell)
+  bool isCell = place->extent == IterationSpace::Extent::Cell ||
+                place->extent == IterationSpace::Extent::Part;
+  if (!op.getCells().empty())
     if (const char *why = limits.instances == 0
                               ? "rows are walked, not cells"
                               : whyNoCells(group.anchor, group.ops, op))

@@ -234,10 +234,15 @@ IterationSpace::fitCells(GraphOpInterface op,
   if (!operand)
     return std::nullopt;
   SmallVector<AffineExpr> results;
-  for (auto [e, cell] : llvm::zip_equal(operand.getResults(), op.getCells()))
-    results.push_back(e.floorDiv(cell));
+  Extent extent = Extent::Full;
+  for (auto [e, cell, kept] :
+       llvm::zip_equal(operand.getResults(), op.getCells(), keptOfCells(op))) {
+    results.push_back(cell == kept ? e : e.floorDiv(cell) * kept + e % kept);
+    if (cell != kept)
+      extent = kept == 1 ? Extent::Cell : Extent::Part;
+  }
   return Place{simplify(mapOf(shape.size(), results, op->getContext()), shape),
-               Extent::Cell};
+               extent};
 }
 
 std::optional<IterationSpace::Place>
@@ -257,7 +262,9 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
       continue;
     Place from = *lookup(path->placed);
     // Other instances have other cells.
-    if (from.extent == Extent::Cell)
+    if (from.extent == Extent::Cell ||
+        (from.extent == Extent::Part && op.getRole() != OpRole::Pointwise &&
+         op.getRole() != OpRole::View))
       return std::nullopt;
     if (AffineMap map = path->forward(from.map, shape))
       if (AffineMap step = getForwardMap(op, operand.getOperandNumber()))
@@ -283,7 +290,7 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
     });
   };
   // A full place first: a row value beside a full one must not pull it to rows.
-  for (Extent extent : {Extent::Full, Extent::Row})
+  for (Extent extent : {Extent::Full, Extent::Row, Extent::Part})
     for (const Place &candidate : candidates)
       if (candidate.extent == extent && readsInPlace(candidate))
         return candidate;
@@ -509,8 +516,9 @@ std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
   if (!getCellSides(space, results))
     return std::nullopt;
   SmallVector<AffineMap> maps;
+  Value walked = getWalked(space, results);
   for (Value result : results) {
-    maps.push_back(space.mapBetween(results.front(), result));
+    maps.push_back(space.mapBetween(walked, result));
     if (!maps.back())
       return std::nullopt;
   }
@@ -521,7 +529,7 @@ std::optional<SmallVector<AffineMap>> getResultMaps(KernelOp kernel) {
   ValueRange results = kernel.getBody().front().getTerminator()->getOperands();
   // What is stored as it is, and several times, may be an argument, which has
   // no space around it.
-  if (llvm::all_equal(results))
+  if (llvm::all_equal(results) && !readsCells(kernel))
     return SmallVector<AffineMap>(
         results.size(),
         AffineMap::getMultiDimIdentityMap(

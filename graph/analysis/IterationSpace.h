@@ -52,7 +52,9 @@ public:
     Row,
     /// One-to-one with cells of the space, and reading one as a whole: a kernel
     /// that has such a value has cells for its tiles.
-    Cell
+    Cell,
+    /// One-to-one with some elements of each cell, and reading others of it.
+    Part
   };
   struct Place {
     /// Space coordinates (dims) and shape symbols to coordinates of the value.

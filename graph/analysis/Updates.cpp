@@ -1,4 +1,5 @@
 #include "graph/analysis/Updates.h"
+#include "graph/analysis/Cells.h"
 
 using namespace mlir;
 
@@ -19,8 +20,13 @@ std::optional<unsigned> getUpdatedInput(KernelOp kernel) {
 Value getWalked(KernelOp kernel) {
   Value result = firstResult(kernel);
   auto op = result.getDefiningOp<GraphOpInterface>();
-  auto walked = op ? op.getWalkedOperand() : std::nullopt;
-  return walked ? op->getOperand(*walked) : result;
+  if (auto walked = op ? op.getWalkedOperand() : std::nullopt)
+    return op->getOperand(*walked);
+  auto space = readsCells(kernel) ? getIterationSpace(kernel) : std::nullopt;
+  return space ? getWalked(
+                     *space,
+                     kernel.getBody().front().getTerminator()->getOperands())
+               : result;
 }
 
 } // namespace charonia::graph

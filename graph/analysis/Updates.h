@@ -11,7 +11,8 @@ namespace charonia::graph {
 std::optional<unsigned> getUpdatedInput(KernelOp kernel);
 
 /// The value inside of the kernel whose elements are dealt out to program
-/// instances: the first result, or the operand that its operator walks.
+/// instances: the first result, the operand that its operator walks, or what is
+/// cut into cells of which others have elements.
 mlir::Value getWalked(KernelOp kernel);
 
 } // namespace charonia::graph

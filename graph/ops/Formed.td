@@ -41,6 +41,36 @@ def Graph_NormalizeRowsOp : Graph_InferredOp<"normalize_rows", []> {
   }];
 }
 
+class Graph_OfCells<string mnemonic> : Graph_InferredOp<mnemonic, []> {
+  let results = (outs Graph_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  code commonDecl = [{
+    ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Pointwise; }
+    ::mlir::AffineMap getOperandMap(unsigned operand);
+    int64_t getCodeSize() { return 0; }
+    ::llvm::SmallVector<int64_t> getCells();
+    ::charonia::graph::SymbolicTensor evaluateSymbolic(
+        ::llvm::ArrayRef<::charonia::graph::SymbolicTensor>) { return {}; }
+  }];
+}
+
+def Graph_CellPartOp : Graph_OfCells<"cell_part"> {
+  let summary = "Of cells of `parts` runs of `run` neighbours along the last dimension, run `part` of each";
+  let description = [{
+    [..., N] gives [..., N / parts], N a multiple of parts * run. Values that lie so, their runs in turn, are
+    in one tile of what computes them all.
+  }];
+  let arguments = (ins Graph_Tensor:$input, I64Attr:$run, I64Attr:$parts, I64Attr:$part);
+  let extraClassDeclaration = commonDecl;
+}
+
+def Graph_SwapHalvesOp : Graph_OfCells<"swap_halves"> {
+  let summary = "Cells of 2 * `run` neighbours along the last dimension with their halves swapped";
+  let description = [{ The last dimension is a multiple of 2 * run. }];
+  let arguments = (ins Graph_Tensor:$input, I64Attr:$run);
+  let extraClassDeclaration = commonDecl;
+}
+
 def Graph_NormalizedMatmulOp : Graph_Contraction<"normalized_matmul", [AttrSizedOperandSegments]> {
   let summary = "The rows of [..., M, K], normalized, x [K, N]";
   let description = [{

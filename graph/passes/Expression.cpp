@@ -76,6 +76,15 @@ Value charonia::graph::zeroPadded(OpBuilder &builder, Location location,
                        AffineMap::get(0, 0, starts, builder.getContext()));
 }
 
+void charonia::graph::hoistWeights(Value value, Operation *before) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->isBeforeInBlock(before))
+    return;
+  for (Value operand : op->getOperands())
+    hoistWeights(operand, before);
+  op->moveBefore(before);
+}
+
 void charonia::graph::eraseDead(Operation *root) {
   // Users come after what they use, so one sweep from the end is enough.
   root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {

@@ -60,7 +60,8 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
       auto op = dyn_cast<GraphOpInterface>(use.getOwner());
       std::optional<Columns> columns = op ? op.getColumns() : std::nullopt;
       if (!columns || columns->operand == use.getOperandNumber() ||
-          op->use_empty() || !weightsOnly(op->getOperand(columns->operand)))
+          op->use_empty() || isReadInCells(op) ||
+          !weightsOnly(op->getOperand(columns->operand)))
         continue;
       auto it = llvm::find_if(found, [&](const Siblings &siblings) {
         return siblings.dim == columns->resultDim && fits(siblings, op) &&
@@ -85,6 +86,14 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
         return a->isBeforeInBlock(b);
       });
     return found;
+  }
+
+  /// Whether tiles of a result have what reads their cells.
+  static bool isReadInCells(Operation *op) {
+    return llvm::any_of(op->getResult(0).getUsers(), [](Operation *user) {
+      auto reader = dyn_cast<GraphOpInterface>(user);
+      return reader && !reader.getCells().empty();
+    });
   }
 
   /// Leaves out of siblings of so many rows that memory counts those whose
@@ -248,7 +257,7 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
       } else if (dim >= 0) {
         SmallVector<Value> parts;
         for (Operation *op : siblings.ops) {
-          hoist(op->getOperand(i), first);
+          hoistWeights(op->getOperand(i), first);
           parts.push_back(op->getOperand(i));
         }
         operands[i] = sideBySide(builder, location, parts, dim);
@@ -292,16 +301,6 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
                           ArrayRef<Value> parts, unsigned dim) {
     return ConcatOp::create(builder, location, joinedType(parts, dim), parts,
                             builder.getI64IntegerAttr(dim));
-  }
-
-  /// Moves what computes a value from weights in front of `before`.
-  static void hoist(Value value, Operation *before) {
-    Operation *op = value.getDefiningOp();
-    if (op->isBeforeInBlock(before))
-      return;
-    for (Value operand : op->getOperands())
-      hoist(operand, before);
-    op->moveBefore(before);
   }
 
   WeightsOnly weightsOnly;

@@ -172,6 +172,29 @@ def MergeContractions : Pass<"merge-contractions", "mlir::func::FuncOp"> {
     Option<"apartRows", "apart-rows", "int64_t", "0", "Rows from which results that meet are computed apart; 0: never">];
 }
 
+def PairColumns : Pass<"pair-columns", "mlir::func::FuncOp"> {
+  let summary = "Columns that meet element by element become neighbours";
+  let description = [{
+    Two products of the same rows with weights whose results meet element by element, as a gate and what
+    passes it do, become one with runs of the columns of both in turn, and so do the halves of one product's
+    columns: a tile then has what meets (`cell_part`), and one kernel does all.
+  }];
+  let options = [
+    Option<"leastRows", "least-rows", "int64_t", "128", "Rows of which products are joined, or more">];
+}
+
+def RotateColumns : Pass<"rotate-columns", "mlir::func::FuncOp"> {
+  let summary = "Vectors whose halves meet are rotated where a product gives them";
+  let description = [{
+    Rotary embeddings compute x cos + swapped(x) sin of each head's vector x, swapped(x) being its halves in
+    the other order, one negated. Where heads are columns of one product, that is computed of all heads in turn, in the
+    shape of these columns, and chosen where it is wanted (`swap_halves`): the product's kernel does it, as its tiles have
+    whole vectors.
+  }];
+  let options = [
+    Option<"leastRows", "least-rows", "int64_t", "128", "Rows of which products rotate their columns, or more">];
+}
+
 def NormalizeProducts : Pass<"normalize-products", "mlir::func::FuncOp"> {
   let summary = "Rows are normalized behind the products that read them";
   let description = [{

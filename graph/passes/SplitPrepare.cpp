@@ -1,4 +1,5 @@
 #include "graph/analysis/Computing.h"
+#include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Weights.h"
 #include "graph/analysis/Widening.h"
@@ -51,7 +52,7 @@ private:
   /// leads from the operand's coordinates to those of the view's operand.
   static bool isComposed(Operation *op, OpOperand &use, AffineMap map) {
     auto view = cast<GraphOpInterface>(op);
-    if (view.getRole() != OpRole::View)
+    if (view.getRole() != OpRole::View || isStored(op))
       return false;
     Exprs from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
     if (isSameBytes(op) || keepsInnermost(view.getOperandMap(0), to, from))

@@ -18,6 +18,7 @@ void emit::registerEmitRules(DialectRegistry &registry) {
     registerReductionRules(context);
     registerPoolRule(context);
     registerRowPartsRules(context);
+    registerCellRules(context);
     registerNormalizationRules(context);
     registerContractionRules(context);
     registerAttentionRules(context);

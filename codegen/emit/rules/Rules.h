@@ -62,6 +62,7 @@ void registerScatterRules(mlir::MLIRContext *context);
 void registerReductionRules(mlir::MLIRContext *context);
 void registerPoolRule(mlir::MLIRContext *context);
 void registerRowPartsRules(mlir::MLIRContext *context);
+void registerCellRules(mlir::MLIRContext *context);
 void registerNormalizationRules(mlir::MLIRContext *context);
 void registerContractionRules(mlir::MLIRContext *context);
 void registerAttentionRules(mlir::MLIRContext *context);

@@ -309,6 +309,43 @@ void KernelLowering::lowerOp(tile::SplitAxisOp op) {
   bind(op.getResult(), elements(op.getInput()));
 }
 
+/// Of the elements that a thread has of `from` those at the places that `place`
+/// gives of its coordinates along `axis` of the result.
+static SmallVector<Value>
+takeAlong(const LinearLayout &from, const LinearLayout &to,
+          ArrayRef<Value> source, unsigned axis,
+          llvm::function_ref<unsigned(unsigned)> place) {
+  SmallVector<Value> values;
+  f2::Span registers(from.columnsOf(Dim::Register));
+  for (unsigned r = 0; r < to.inSize(Dim::Register); ++r) {
+    Vector image = to.apply(Dim::Register, r), wanted = 0;
+    unsigned shift = 0;
+    for (auto [i, out] : llvm::enumerate(from.outs())) {
+      unsigned coordinate = to.coordinate(image, out.dim);
+      wanted |= Vector(i == axis ? place(coordinate) : coordinate) << shift;
+      shift += out.bits;
+    }
+    values.push_back(source[*registers.solve(wanted)]);
+  }
+  return values;
+}
+
+void KernelLowering::lowerOp(tile::CellPartOp op) {
+  unsigned run = op.getRun(), cell = run * op.getParts();
+  bind(op.getResult(),
+       takeAlong(simt::layoutOf(op.getInput()), simt::layoutOf(op.getResult()),
+                 elements(op.getInput()), op.getAxis(), [&](unsigned c) {
+                   return c / run * cell + op.getPart() * run + c % run;
+                 }));
+}
+
+void KernelLowering::lowerOp(tile::SwapHalvesOp op) {
+  bind(op.getResult(),
+       takeAlong(simt::layoutOf(op.getInput()), simt::layoutOf(op.getResult()),
+                 elements(op.getInput()), op.getAxis(),
+                 [&](unsigned c) { return c ^ unsigned(op.getRun()); }));
+}
+
 /// The register that holds what lies `start` behind where `image` says, as
 /// coordinates of another layout.
 static unsigned registerAt(const LinearLayout &layout,

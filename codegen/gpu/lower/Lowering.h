@@ -272,6 +272,8 @@ private:
   void lowerOp(tile::BroadcastOp op);
   void lowerOp(tile::TransposeOp op);
   void lowerOp(tile::SplitAxisOp op);
+  void lowerOp(tile::CellPartOp op);
+  void lowerOp(tile::SwapHalvesOp op);
   void lowerOp(simt::SliceOp op);
   void lowerOp(simt::JoinOp op);
   Value shuffle(Value value, mlir::StringRef kind, Value laneOrMask);

@@ -142,6 +142,33 @@ LogicalResult SplitAxisOp::verify() {
   return success();
 }
 
+/// Whether an axis of `shape` consists of whole cells of `cell` neighbours.
+static bool hasCells(ArrayRef<int64_t> shape, int64_t axis, int64_t cell) {
+  return axis >= 0 && axis < int64_t(shape.size()) && cell >= 1 &&
+         shape[axis] % cell == 0;
+}
+
+LogicalResult CellPartOp::verify() {
+  SmallVector<int64_t> shape(
+      cast<RankedTensorType>(getInput().getType()).getShape());
+  int64_t run = getRun(), parts = getParts(), part = getPart();
+  if (run < 1 || parts < 1 || part < 0 || part >= parts ||
+      !hasCells(shape, getAxis(), run * parts))
+    return emitOpError("has no such cells");
+  shape[getAxis()] /= parts;
+  if (ArrayRef(shape) != cast<RankedTensorType>(getType()).getShape())
+    return emitOpError("gives another shape");
+  return success();
+}
+
+LogicalResult SwapHalvesOp::verify() {
+  if (int64_t(getRun()) < 1 ||
+      !hasCells(cast<RankedTensorType>(getType()).getShape(), getAxis(),
+                2 * getRun()))
+    return emitOpError("has no such cells");
+  return success();
+}
+
 LogicalResult DotOp::verify() {
   auto a = cast<RankedTensorType>(getLhs().getType()),
        b = cast<RankedTensorType>(getRhs().getType()),

@@ -164,6 +164,23 @@ def Tile_SplitAxisOp : Tile_Op<"split_axis", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_CellPartOp : Tile_Op<"cell_part", [Pure]> {
+  let summary = "Of cells of `parts` runs of `run` neighbours along an axis, run `part` of each";
+  let description = [{ [.., N, ..] gives [.., N / parts, ..]. }];
+  let arguments = (ins Tile_Tensor:$input, I64Attr:$axis, I64Attr:$run, I64Attr:$parts, I64Attr:$part);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_SwapHalvesOp : Tile_Op<"swap_halves", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Cells of 2 * `run` neighbours along an axis with their halves swapped";
+  let arguments = (ins Tile_Tensor:$input, I64Attr:$axis, I64Attr:$run);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
 def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "accumulator + lhs x rhs on [M, K], [K, N] tiles";
   let description = [{

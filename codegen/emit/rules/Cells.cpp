@@ -1,0 +1,141 @@
+// Elements of which each is another one of the same cell: within a tile that
+// has whole cells, or read where they are.
+#include "codegen/emit/rules/Rules.h"
+#include "graph/ir/FormedOps.h"
+
+using namespace mlir;
+using namespace charonia;
+using namespace charonia::emit;
+
+namespace {
+
+/// Whole cells, and the axis of the tile along which they lie.
+struct WholeCells {
+  Demand demand;
+  unsigned axis;
+};
+
+/// Whether a product of the kernel is among what a value is computed from: to
+/// compute it twice costs more than to move elements.
+bool isFromProduct(Value value) {
+  llvm::SetVector<Value> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto op = values[i].getDefiningOp<graph::GraphOpInterface>();
+    if (op && op.getRole() == graph::OpRole::Contraction)
+      return true;
+    if (op)
+      values.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
+/// The axis of which `expr` is an element, from a multiple of `step` on that is
+/// the same for all of the tile; nothing where it is none.
+std::optional<unsigned> axisOf(TileEmitter &e, AffineExpr expr, int64_t step,
+                               const Demand &demand) {
+  expr = e.simplify(expr, demand.tile);
+  for (unsigned axis = 0; axis < demand.rank(); ++axis) {
+    AffineExpr start = e.simplify(expr - e.axis(axis), demand.tile);
+    if (e.isScalar(start) &&
+        graph::constantOf(e.simplify(start % step, demand.tile)) == 0)
+      return axis;
+  }
+  return std::nullopt;
+}
+
+/// The axis along which cells of `cell` elements of the last dimensions of
+/// `operand` lie in a tile, whole ones; nothing where there is none. `joined`:
+/// the place along it, of so many dimensions.
+std::optional<unsigned> axisOfCells(TileEmitter &e, const Demand &demand,
+                                    Value operand, int64_t cell,
+                                    unsigned &joined) {
+  Exprs shape = graph::getShape(operand);
+  AffineExpr place = e.constant(0), behind = e.constant(1);
+  std::optional<unsigned> axis;
+  for (joined = 0; joined < shape.size() && !axis; ++joined) {
+    unsigned d = shape.size() - 1 - joined;
+    place = place + demand.coordinates[d] * behind;
+    behind = behind * shape[d];
+    if (graph::constantOf(e.simplify(behind % cell, {})) != 0)
+      return std::nullopt;
+    axis = axisOf(e, place, cell, demand);
+  }
+  if (!axis || demand.tile[*axis] % cell != 0)
+    return std::nullopt;
+  for (AffineExpr c : ArrayRef(demand.coordinates).drop_back(joined))
+    if (e.dependsOnAxis(e.simplify(c, demand.tile), *axis))
+      return std::nullopt;
+  return axis;
+}
+
+/// The demand on the cells of `cell` elements of which `demand` wants `kept`
+/// each, all in one tile; nothing where tiles begin or end inside of cells.
+std::optional<WholeCells> wholeCells(TileEmitter &e, const Demand &demand,
+                                     Value operand, int64_t cell,
+                                     int64_t kept) {
+  if (e.getTarget().kind != EmitTarget::Kind::Gpu || !isFromProduct(operand))
+    return std::nullopt;
+  unsigned joined;
+  std::optional<unsigned> axis = axisOfCells(e, demand, operand, kept, joined);
+  bool isAsItIs = cell == kept;
+  if (!axis || (!isAsItIs && joined != 1))
+    return std::nullopt;
+  auto widened = [&](AffineExpr place) {
+    return (place - e.axis(*axis)).floorDiv(kept) * cell + e.axis(*axis);
+  };
+  WholeCells whole{demand, *axis};
+  whole.demand.value = operand;
+  whole.demand.tile[*axis] = demand.tile[*axis] / kept * cell;
+  if (!isAsItIs)
+    whole.demand.coordinates.back() = widened(demand.coordinates.back());
+  for (Guard &g : whole.demand.guards) {
+    if (!e.dependsOnAxis(e.simplify(g.coordinate, demand.tile), *axis))
+      continue;
+    if (axisOf(e, g.coordinate, kept, demand) != axis ||
+        graph::constantOf(e.simplify(g.extent % kept, {})) != 0)
+      return std::nullopt;
+    if (isAsItIs)
+      continue;
+    g.coordinate = widened(g.coordinate);
+    g.extent = g.extent.floorDiv(kept) * cell;
+  }
+  return whole;
+}
+
+FailureOr<Value> cellPart(graph::CellPartOp op, TileEmitter &e,
+                          const Demand &demand) {
+  int64_t run = op.getRun(), cell = run * op.getParts();
+  std::optional<WholeCells> whole =
+      wholeCells(e, demand, op.getInput(), cell, run);
+  if (!whole)
+    return e.emit(throughMap(demand, op.getOperandMap(0), op.getInput()));
+  FailureOr<Value> cells = e.emit(whole->demand);
+  if (failed(cells))
+    return failure();
+  return Value(tile::CellPartOp::create(
+      e.b(), e.loc(), e.tileType(demand.tile, getElementTypeOrSelf(*cells)),
+      *cells, whole->axis, run, op.getParts(), op.getPart()));
+}
+
+FailureOr<Value> swapHalves(graph::SwapHalvesOp op, TileEmitter &e,
+                            const Demand &demand) {
+  int64_t cell = 2 * op.getRun();
+  std::optional<WholeCells> whole =
+      wholeCells(e, demand, op.getInput(), cell, cell);
+  if (!whole)
+    return e.emit(throughMap(demand, op.getOperandMap(0), op.getInput()));
+  FailureOr<Value> cells = e.emit(whole->demand);
+  if (failed(cells))
+    return failure();
+  return Value(tile::SwapHalvesOp::create(e.b(), e.loc(), cells->getType(),
+                                          *cells, whole->axis, op.getRun()));
+}
+
+} // namespace
+
+void emit::registerCellRules(MLIRContext *c) {
+  graph::CellPartOp::attachInterface<Rule<graph::CellPartOp, cellPart>>(*c);
+  graph::SwapHalvesOp::attachInterface<Rule<graph::SwapHalvesOp, swapHalves>>(
+      *c);
+}
