@@ -55,8 +55,8 @@ bool emit::takesShares(func::FuncOp function, unsigned axis) {
       bool isOfCells =
           reduce && (reduce.getAxis() != axis ||
                      reduce.getInputs()[0].getDefiningOp<tile::SplitAxisOp>());
-      if (!isa<tile::TransposeOp, tile::SplitAxisOp, tile::CellPartOp,
-               tile::SwapHalvesOp>(user) &&
+      if (!isa<tile::TransposeOp, tile::SplitAxisOp, tile::JoinAxesOp,
+               tile::CellPartOp, tile::SwapHalvesOp, tile::BroadcastOp>(user) &&
           !isOfCells && !OpTrait::hasElementwiseMappableTraits(user))
         return false;
       llvm::append_range(work, user->getResults());

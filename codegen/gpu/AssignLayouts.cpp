@@ -491,6 +491,8 @@ LogicalResult LayoutRewriter::rewriteTile(Operation *op,
     state.addOperands(get(transpose.getInput(), layout.selectAxes(inverse)));
   } else if (auto split = dyn_cast<tile::SplitAxisOp>(op)) {
     state.addOperands(get(split.getInput(), joinAxes(layout, split.getAxis())));
+  } else if (auto join = dyn_cast<tile::JoinAxesOp>(op)) {
+    state.addOperands(get(join.getInput(), layoutApart(join, layout)));
   } else if (auto part = dyn_cast<tile::CellPartOp>(op)) {
     state.addOperands(get(part.getInput(), layoutOfCells(part, layout)));
   } else if (auto swap = dyn_cast<tile::SwapHalvesOp>(op)) {

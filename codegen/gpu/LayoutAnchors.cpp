@@ -38,6 +38,11 @@ void LayoutPlan::anchorBlock(Block &block) {
             splitAxis(*layout, split.getAxis(), split.getInner());
         natural[split] = apart;
       }
+    } else if (auto join = dyn_cast<tile::JoinAxesOp>(op)) {
+      if (const LinearLayout *layout = anchored(join.getInput())) {
+        LinearLayout joined = joinAxes(*layout, join.getAxis());
+        natural[join] = joined;
+      }
     } else if (isa<tile::CellPartOp, tile::SwapHalvesOp>(op)) {
       anchorCells(op);
     } else if (auto sum = dyn_cast<tile::SplitSumOp>(op)) {

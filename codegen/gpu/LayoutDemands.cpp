@@ -202,6 +202,8 @@ void LayoutPlan::demandFor(Operation *op, const LinearLayout &layout) {
     demand(transpose.getInput(), layout.selectAxes(inverse));
   } else if (auto split = dyn_cast<tile::SplitAxisOp>(op)) {
     demand(split.getInput(), joinAxes(layout, split.getAxis()));
+  } else if (auto join = dyn_cast<tile::JoinAxesOp>(op)) {
+    demand(join.getInput(), layoutApart(join, layout));
   } else if (auto part = dyn_cast<tile::CellPartOp>(op)) {
     demand(part.getInput(), layoutOfCells(part, layout));
   } else if (auto swap = dyn_cast<tile::SwapHalvesOp>(op)) {

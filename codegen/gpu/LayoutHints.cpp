@@ -151,6 +151,11 @@ LayoutPlan::hintFromProducers(Value value, unsigned depth) const {
       return splitAxis(*hint, split.getAxis(), split.getInner());
     return std::nullopt;
   }
+  if (auto join = dyn_cast<tile::JoinAxesOp>(op)) {
+    if (auto hint = hintFromProducers(join.getInput(), depth + 1))
+      return joinAxes(*hint, join.getAxis());
+    return std::nullopt;
+  }
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     unsigned i = cast<OpResult>(value).getResultNumber();
     return hintFromProducers(

@@ -55,6 +55,12 @@ charonia::gpu::longestRun(const LinearLayout &layout, unsigned limit) {
   return {axis, vector};
 }
 
+LinearLayout charonia::gpu::layoutApart(tile::JoinAxesOp join,
+                                        const LinearLayout &layout) {
+  return splitAxis(layout, join.getAxis(),
+                   tile::shapeOf(join.getInput())[join.getAxis() + 1]);
+}
+
 LinearLayout charonia::gpu::layoutOfCells(tile::CellPartOp part,
                                           const LinearLayout &layout) {
   LinearLayout cells = layout;

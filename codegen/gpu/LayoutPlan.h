@@ -193,6 +193,9 @@ LinearLayout broadcastSource(const LinearLayout &layout,
 LinearLayout broadcastSource(const LinearLayout &layout,
                              llvm::ArrayRef<int64_t> inputShape);
 
+/// The layout of what `join` joins, whose result has `layout`.
+LinearLayout layoutApart(tile::JoinAxesOp join, const LinearLayout &layout);
+
 /// Where the elements of a tile lie of whose cells `part`, in `layout`, is one:
 /// a thread holds the others of its elements' cells as well.
 LinearLayout layoutOfCells(tile::CellPartOp part, const LinearLayout &layout);

@@ -49,6 +49,11 @@ private:
     if (auto split = dyn_cast<tile::SplitAxisOp>(op))
       return split.getAxis() != axis &&
              follow(split.getResult(), axis + (split.getAxis() < axis));
+    if (auto join = dyn_cast<tile::JoinAxesOp>(op)) {
+      unsigned joined = join.getAxis();
+      return axis != joined && axis != joined + 1 &&
+             follow(join.getResult(), axis - (axis > joined));
+    }
     if (auto part = dyn_cast<tile::CellPartOp>(op))
       return part.getAxis() != axis && follow(part.getResult(), axis);
     if (auto swap = dyn_cast<tile::SwapHalvesOp>(op))

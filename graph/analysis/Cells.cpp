@@ -106,8 +106,11 @@ const char *whyNoCells(GraphOpInterface anchor, ArrayRef<Operation *> ops,
   // Of the same cells several values may be added up.
   if (columnOfCells(anchor) && areColumns(cells) &&
       llvm::all_of(ops, [&](Operation *op) {
-        SmallVector<int64_t> others = cast<GraphOpInterface>(op).getCells();
-        return others.empty() || others == cells;
+        auto other = cast<GraphOpInterface>(op);
+        SmallVector<int64_t> others = other.getCells();
+        return others.empty() || others == cells ||
+               (areColumns(others) && keptOfCells(other) == others &&
+                keptOfCells(sums) == cells);
       }))
     return nullptr;
   if (!areOfImage(anchor, cells) &&
@@ -172,6 +175,13 @@ Value getWalked(const IterationSpace &space, ValueRange results) {
   return results.front();
 }
 
+/// Whether cells of two kinds lie along the same dimensions, which keep all of
+/// them: cells of the larger kind are some of the other.
+static bool haveSameDims(ArrayRef<CellSide> a, ArrayRef<CellSide> b) {
+  return a.size() == 1 && b.size() == 1 && a[0].dims == b[0].dims &&
+         a[0].cell == a[0].kept && b[0].cell == b[0].kept;
+}
+
 std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
                                                   ValueRange results) {
   std::optional<SmallVector<CellSide>> all;
@@ -192,9 +202,11 @@ std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
       if (!run->empty())
         sides.push_back({*run, cell, kept});
     }
-    if (all && *all != sides)
+    if (all && *all != sides && !haveSameDims(*all, sides))
       return std::nullopt;
-    all = sides;
+    // The larger ones are whole cells of the others.
+    if (!all || all->empty() || sides.front().cell > all->front().cell)
+      all = sides;
   }
   return all ? all : SmallVector<CellSide>();
 }

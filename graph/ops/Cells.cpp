@@ -89,3 +89,24 @@ AffineMap SwapHalvesOp::getOperandMap(unsigned) {
 SmallVector<int64_t> SwapHalvesOp::getCells() {
   return cellsAlongLast(getInput(), 2 * getRun());
 }
+
+// normalize_cells
+
+CHARONIA_INFER(NormalizeCellsOp) {
+  NormalizeCellsOp::Adaptor op(operands, attributes, properties, regions);
+  FailureOr<Exprs> shape =
+      shapeOfCells(location, "normalize_cells", operands[0], op.getRun());
+  if (failed(shape))
+    return failure();
+  types.push_back(operands[0].getType());
+  return success();
+}
+
+AffineMap NormalizeCellsOp::getOperandMap(unsigned) {
+  return AffineMap::getMultiDimIdentityMap(getShape(getResult()).size(),
+                                           getContext());
+}
+
+SmallVector<int64_t> NormalizeCellsOp::getCells() {
+  return cellsAlongLast(getInput(), getRun());
+}

@@ -71,6 +71,16 @@ def Graph_SwapHalvesOp : Graph_OfCells<"swap_halves"> {
   let extraClassDeclaration = commonDecl;
 }
 
+def Graph_NormalizeCellsOp : Graph_OfCells<"normalize_cells"> {
+  let summary = "Cells of `run` neighbours along the last dimension, each normalized";
+  let description = [{
+    (x - mean) / sqrt(variance + epsilon) of each cell's own mean and variance, or with `rms`
+    x / sqrt(mean(x^2) + epsilon). The last dimension is a multiple of `run`.
+  }];
+  let arguments = (ins Graph_FloatTensor:$input, I64Attr:$run, F64Attr:$epsilon, UnitAttr:$rms);
+  let extraClassDeclaration = commonDecl;
+}
+
 def Graph_NormalizedMatmulOp : Graph_Contraction<"normalized_matmul", [AttrSizedOperandSegments]> {
   let summary = "The rows of [..., M, K], normalized, x [K, N]";
   let description = [{

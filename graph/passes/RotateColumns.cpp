@@ -75,12 +75,13 @@ private:
     return turned;
   }
 
-  /// Of all vectors what is computed of some.
+  /// Of all vectors what is computed of some, alike.
   class Computing {
   public:
-    Computing(RotateColumns &pass, OpBuilder &b, const Rotated &some,
-              Value columns, Value vectors)
-        : pass(pass), b(b), some(some), columns(columns), vectors(vectors) {}
+    Computing(RotateColumns &pass, OpBuilder &b,
+              ArrayRef<const Rotated *> alike, Value columns, Value vectors)
+        : pass(pass), b(b), alike(alike), some(*alike.front()),
+          columns(columns), vectors(vectors) {}
 
     Value run() {
       for (Operation *op : some.ops) {
@@ -90,8 +91,10 @@ private:
           if (!isScaled(op))
             done = rotated(op, rotation->second, {});
         } else if (Operation *concat = scaledBy(op)) {
-          done = rotated(op, some.rotations.lookup(concat),
-                         factorBeside(op, concat->getResult(0)));
+          unsigned factor = op->getOperand(0) == concat->getResult(0) ? 1 : 0;
+          done = rotated(op, some.rotations.lookup(concat), beside(op, factor));
+        } else if (auto normalize = dyn_cast<NormalizeOp>(op)) {
+          done = normalized(normalize);
         } else {
           done = copy(op);
         }
@@ -102,28 +105,68 @@ private:
     }
 
   private:
+    /// What is computed of an operand, for all vectors.
+    Value valueOf(Value operand) const {
+      return some.columns.contains(operand) ? vectors : mapping.lookup(operand);
+    }
+
     Value copy(Operation *op) {
-      IRMapping operands;
-      for (Value operand : op->getOperands())
-        operands.map(operand,
-                     some.columns.contains(operand) ? vectors
-                     : some.isInside(operand)
-                         ? mapping.lookup(operand)
-                         : pass.inOrder(operand, vectors.getType(), nullptr));
-      Operation *made = b.clone(*op, operands);
+      SmallVector<Value> operands;
+      for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+        operands.push_back(
+            some.isInside(operand)
+                ? valueOf(operand)
+                : pass.inOrder(beside(op, i), vectors.getType(), nullptr));
+      Operation *made = b.clone(*op);
+      made->setOperands(operands);
       made->getResult(0).setType(vectors.getType());
       return made->getResult(0);
+    }
+
+    Value flat(Value value) {
+      return value == vectors
+                 ? columns
+                 : Value(ReshapeOp::create(b, value.getLoc(), columns.getType(),
+                                           value));
+    }
+
+    Value normalized(NormalizeOp op) {
+      Value input = flat(valueOf(op.getInput()));
+      int64_t width = *constantOf(getShape(vectors).back());
+      Value cells = NormalizeCellsOp::create(
+          b, op.getLoc(), input.getType(), input, b.getI64IntegerAttr(width),
+          op.getEpsilonAttr(), op.getRmsAttr());
+      return ReshapeOp::create(b, op.getLoc(), vectors.getType(), cells);
+    }
+
+    /// What operator `op` reads beside vectors as its operand `i`: a row for
+    /// each vector where that is not the same for all that are computed alike.
+    Value beside(Operation *op, unsigned i) {
+      Value own = op->getOperand(i);
+      size_t place = llvm::find(some.ops, op) - some.ops.begin();
+      auto ofOther = [&](const Rotated &other) {
+        return other.ops[place]->getOperand(i);
+      };
+      if (llvm::all_of(alike, [&](const Rotated *other) {
+            return ofOther(*other) == own;
+          }))
+        return own;
+      int64_t width = *constantOf(getShape(vectors).back()),
+              count = *constantOf(getShape(columns).back()) / width;
+      SmallVector<Value> ofVector(count, own);
+      for (const Rotated *other : alike)
+        for (int64_t v = 0; v < other->vectors.count; ++v)
+          ofVector[(other->vectors.first + v * other->vectors.stride) / width] =
+              ofOther(*other);
+      return pass.tableOf(ofVector, vectors.getDefiningOp());
     }
 
     /// Vectors with their halves swapped, times what `factor` is if that is not
     /// null: the signs go there, which may be weights.
     Value rotated(Operation *op, const Rotation &rotation, Value factor) {
       Location loc = op->getLoc();
-      Value flat = columns;
-      if (rotation.input)
-        flat = ReshapeOp::create(b, loc, columns.getType(),
-                                 mapping.lookup(rotation.input));
-      Value swapped = SwapHalvesOp::create(b, loc, flat, kColumnRun);
+      Value input = rotation.input ? mapping.lookup(rotation.input) : vectors;
+      Value swapped = SwapHalvesOp::create(b, loc, flat(input), kColumnRun);
       swapped = ReshapeOp::create(b, loc, vectors.getType(), swapped);
       if (factor)
         factor = pass.inOrder(factor, vectors.getType(), &rotation);
@@ -160,10 +203,32 @@ private:
 
     RotateColumns &pass;
     OpBuilder &b;
+    ArrayRef<const Rotated *> alike;
     const Rotated &some;
     Value columns, vectors;
     IRMapping mapping;
   };
+
+  /// Weights of vectors' elements, one value after the other as rows.
+  static Value tableOf(ArrayRef<Value> values, Operation *before) {
+    OpBuilder b(before);
+    Location loc = before->getLoc();
+    Type element = getElementTypeOrSelf(values.front());
+    AffineExpr width = getShape(values.front()).back();
+    auto typeOf = [&](int64_t rows) {
+      return makeType({b.getAffineConstantExpr(rows), width}, element);
+    };
+    SmallVector<Value> parts;
+    for (ArrayRef<Value> left = values; !left.empty();) {
+      ArrayRef<Value> run =
+          left.take_while([&](Value value) { return value == left.front(); });
+      Value row = ReshapeOp::create(b, loc, typeOf(1), run.front());
+      parts.push_back(BroadcastOp::create(b, loc, typeOf(run.size()), row));
+      left = left.drop_front(run.size());
+    }
+    return ConcatOp::create(b, loc, typeOf(values.size()), parts,
+                            b.getI64IntegerAttr(0));
+  }
 
   void rewrite(GraphOpInterface product, Value columns,
                ArrayRef<Rotated> found) {
@@ -184,14 +249,16 @@ private:
       if (done[i])
         continue;
       SmallVector<bool> chosen(count, false);
+      SmallVector<const Rotated *> alike;
       for (size_t j = i; j < found.size(); ++j)
-        if (!done[j] && areAlike(found[i], found[j])) {
+        if (!done[j] && areAlike(found[i], found[j], weightsOnly)) {
           done[j] = true;
+          alike.push_back(&found[j]);
           const Vectors &own = found[j].vectors;
           for (int64_t v = 0; v < own.count; ++v)
             chosen[(own.first + v * own.stride) / width] = true;
         }
-      Value own = Computing(*this, b, found[i], columns, vectors).run();
+      Value own = Computing(*this, b, alike, columns, vectors).run();
       result = llvm::all_of(chosen, [](bool c) { return c; })
                    ? own
                    : select(b, loc, chosen, own, result);

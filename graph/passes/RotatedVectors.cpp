@@ -1,4 +1,5 @@
 #include "graph/passes/RotatedVectors.h"
+#include "graph/analysis/Cells.h"
 #include "graph/passes/Columns.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -91,21 +92,22 @@ public:
 
   SmallVector<Rotated> run() {
     SmallVector<Rotated> found;
-    for (auto &[value, vectors] : views)
-      for (Operation *user : value.getUsers()) {
-        ConcatOp concat = concatBehind(user);
-        std::optional<Vectors> rotated;
-        if (concat)
-          rotated = rotatedColumns(concat);
-        bool isKnown =
-            !rotated || llvm::any_of(found, [&](const Rotated &other) {
-              return other.vectors == *rotated;
-            });
-        if (isKnown)
-          continue;
-        if (std::optional<Rotated> more = follow(*rotated))
-          found.push_back(std::move(*more));
-      }
+    auto add = [&](std::optional<Vectors> vectors) {
+      bool isKnown = !vectors || !isCut(*vectors) ||
+                     llvm::any_of(found, [&](const Rotated &other) {
+                       return isSame(other.vectors, *vectors);
+                     });
+      if (isKnown)
+        return;
+      if (std::optional<Rotated> more = follow(*vectors))
+        found.push_back(std::move(*more));
+    };
+    for (auto &[value, vectors] : views) {
+      add(vectors);
+      for (Operation *user : value.getUsers())
+        if (ConcatOp concat = concatBehind(user))
+          add(rotatedColumns(concat));
+    }
     if (!found.empty())
       llvm::erase_if(found,
                      [width = found.front().vectors.width](const Rotated &r) {
@@ -155,11 +157,15 @@ private:
       return std::nullopt;
     Vectors whole{low->first, low->stride, low->count, 2 * low->width};
     whole.stride = std::max(whole.stride, whole.width);
-    int64_t all = constantOf(getShape(columns).back()).value_or(0);
-    bool isCut =
-        whole.width % (2 * kColumnRun) == 0 && whole.first % whole.width == 0 &&
-        whole.stride % whole.width == 0 && all > 0 && all % whole.width == 0;
-    return isCut ? std::optional(whole) : std::nullopt;
+    return whole;
+  }
+
+  /// Whether all columns are such vectors, whose halves are runs.
+  bool isCut(const Vectors &vectors) const {
+    int64_t all = constantOf(getShape(columns).back()).value_or(0),
+            width = vectors.width;
+    return width % (2 * kColumnRun) == 0 && vectors.first % width == 0 &&
+           vectors.stride % width == 0 && all > 0 && all % width == 0;
   }
 
   static bool joinsTwoOfLast(ConcatOp concat) {
@@ -211,14 +217,26 @@ private:
     AffineExpr one = getAffineConstantExpr(1, columns.getContext());
     shape.back() = one * found.vectors.count;
     shape.push_back(one * found.vectors.width);
-    if (!pointwise || pointwise.getRole() != OpRole::Pointwise ||
-        !pointwise.getCells().empty() || user->getNumResults() != 1 ||
+    bool isOfVectors =
+        pointwise && pointwise.getCells().empty() &&
+        (pointwise.getRole() == OpRole::Pointwise || normalizes(user, found));
+    if (!isOfVectors || user->getNumResults() != 1 ||
         user->getBlock() != block ||
         user->getResult(0).getType() !=
             makeType(shape, getElementTypeOrSelf(columns)))
       return false;
     found.ops.insert(user);
     return true;
+  }
+
+  /// Whether an operator normalizes each vector, of a width that is a cell.
+  static bool normalizes(Operation *op, const Rotated &found) {
+    auto normalize = dyn_cast<NormalizeOp>(op);
+    int64_t last = normalize ? getShape(normalize.getInput()).size() - 1 : 0;
+    return normalize && normalize.getAxes() == ArrayRef<int64_t>{last} &&
+           normalize.getInput().getType() == normalize.getType() &&
+           llvm::isPowerOf2_64(found.vectors.width) &&
+           found.vectors.width <= mostColumnsOfCell;
   }
 
   /// All that is computed of some vectors; nothing where it does not end in one
@@ -253,7 +271,10 @@ private:
       return a->isBeforeInBlock(b);
     });
     found.ops.insert(sorted.begin(), sorted.end());
-    if (found.ops.size() >= most || !findEnd(found) ||
+    bool reads = llvm::any_of(found.ops, [&](Operation *op) {
+      return found.rotations.contains(op) || isa<NormalizeOp>(op);
+    });
+    if (found.ops.size() >= most || !reads || !findEnd(found) ||
         !llvm::all_of(found.ops, [&](Operation *op) {
           return readsAlikeBeside(op, found);
         }))
@@ -376,7 +397,20 @@ SmallVector<Rotated> graph::findRotated(Value columns) {
   return Finder(columns).run();
 }
 
-bool graph::areAlike(const Rotated &a, const Rotated &b) {
+/// Whether weights have a number for each element of a vector, and may have
+/// others for each vector.
+static bool mayDiffer(Value a, Value b, WeightsOnly &weightsOnly) {
+  auto isOfElements = [&](Value value) {
+    Exprs shape = getShape(value);
+    return weightsOnly(value) && !shape.empty() &&
+           llvm::all_of(ArrayRef(shape).drop_back(),
+                        [](AffineExpr e) { return constantOf(e) == 1; });
+  };
+  return a.getType() == b.getType() && isOfElements(a) && isOfElements(b);
+}
+
+bool graph::areAlike(const Rotated &a, const Rotated &b,
+                     WeightsOnly &weightsOnly) {
   if (a.ops.size() != b.ops.size())
     return false;
   IRMapping same;
@@ -401,7 +435,8 @@ bool graph::areAlike(const Rotated &a, const Rotated &b) {
     } else {
       for (auto [from, to] :
            llvm::zip_equal(x->getOperands(), y->getOperands()))
-        if (!isSame(from, to))
+        if (!isSame(from, to) && (a.isInside(from) || b.isInside(to) ||
+                                  !mayDiffer(from, to, weightsOnly)))
           return false;
     }
     same.map(x->getResult(0), y->getResult(0));

@@ -1,8 +1,10 @@
-// Vectors among the columns of a product whose halves meet, as rotary
-// embeddings rotate them: found through whatever views lead to them.
+// Vectors among the columns of a product whose elements meet, as rotary
+// embeddings rotate them and normalizations of heads normalize them: found
+// through whatever views lead to them.
 #ifndef CHARONIA_GRAPH_PASSES_ROTATEDVECTORS_H
 #define CHARONIA_GRAPH_PASSES_ROTATEDVECTORS_H
 
+#include "graph/analysis/Weights.h"
 #include "graph/ir/Dialect.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -22,10 +24,12 @@ struct Rotation {
   bool negatesFirst, negatesSecond;
 };
 
-/// What is computed of some vectors, each by itself, that rotates them.
+/// What is computed of some vectors, each by itself, that rotates them or
+/// normalizes them.
 struct Rotated {
   Vectors vectors;
-  /// In order: pointwise operators, and concatenations that are rotations.
+  /// In order: pointwise operators, normalizations, and concatenations that are
+  /// rotations.
   llvm::SetVector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, Rotation> rotations;
   /// Views of the columns that are the vectors.
@@ -41,13 +45,13 @@ struct Rotated {
   }
 };
 
-/// What rotates vectors of one width among `columns`, the last dimension of
-/// what a product gives. Other readers of them read other columns.
+/// What rotates or normalizes vectors of one width among `columns`, the last
+/// dimension of what a product gives. Other readers of them read other columns.
 llvm::SmallVector<Rotated> findRotated(mlir::Value columns);
 
 /// Whether two compute the same of their vectors, and read the same beside
-/// them.
-bool areAlike(const Rotated &a, const Rotated &b);
+/// them, or weights of their own for a vector's elements.
+bool areAlike(const Rotated &a, const Rotated &b, WeightsOnly &weightsOnly);
 
 } // namespace charonia::graph
 

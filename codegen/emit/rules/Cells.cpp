@@ -2,6 +2,7 @@
 // has whole cells, or read where they are.
 #include "codegen/emit/rules/Rules.h"
 #include "graph/ir/FormedOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -132,10 +133,99 @@ FailureOr<Value> swapHalves(graph::SwapHalvesOp op, TileEmitter &e,
                                           *cells, whole->axis, op.getRun()));
 }
 
+/// The sum of each cell's elements, for all of them: of a tile [.., N, ..] of
+/// whole cells.
+Value sumOfCells(TileEmitter &e, Value tile, unsigned axis, int64_t cell) {
+  Type element = getElementTypeOrSelf(tile);
+  SmallVector<int64_t> apart(tile::shapeOf(tile)), axes;
+  apart[axis] /= cell;
+  apart.insert(apart.begin() + axis + 1, cell);
+  for (unsigned i = 0; i < apart.size(); ++i)
+    if (i != axis + 1)
+      axes.push_back(i);
+  Value sum = tile::SplitAxisOp::create(
+      e.b(), e.loc(), e.tileType(apart, element), tile, axis, cell);
+  sum = reduceAxis(e, sum, axis + 1, graph::ReduceKind::sum);
+  sum = tile::BroadcastOp::create(e.b(), e.loc(), e.tileType(apart, element),
+                                  sum, axes);
+  return tile::JoinAxesOp::create(e.b(), e.loc(), tile.getType(), sum, axis);
+}
+
+/// The same of elements that are read where they are.
+FailureOr<Value> sumOfRead(TileEmitter &e, const Demand &demand, Value operand,
+                           int64_t cell, function_ref<Value(Value)> function) {
+  ReductionOf sum{graph::ReduceKind::sum};
+  FailureOr<SmallVector<Value>> sums = reduceOver(
+      e, demand, e.constant(cell), /*contiguous=*/true,
+      {sum.neutral(e.computeType(getElementTypeOrSelf(operand)))},
+      [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
+        return SmallVector<Value>{sum(b, loc, x[0], y[0])};
+      },
+      [&](const Demand &d, AffineExpr k) -> FailureOr<SmallVector<Value>> {
+        Demand inside = d;
+        inside.value = operand;
+        AffineExpr &last = inside.coordinates.back();
+        last = last.floorDiv(cell) * cell + k;
+        FailureOr<Value> x = e.emit(inside);
+        return failed(x) ? FailureOr<SmallVector<Value>>()
+                         : SmallVector<Value>{function(*x)};
+      });
+  return failed(sums) ? FailureOr<Value>() : FailureOr<Value>(sums->front());
+}
+
+FailureOr<Value> normalizeCells(graph::NormalizeCellsOp op, TileEmitter &e,
+                                const Demand &demand) {
+  OpBuilder &b = e.b();
+  Location loc = e.loc();
+  int64_t cell = op.getRun();
+  std::optional<WholeCells> whole =
+      wholeCells(e, demand, op.getInput(), cell, cell);
+  Demand inside = demand;
+  inside.value = op.getInput();
+  FailureOr<Value> x = e.emit(whole ? whole->demand : inside);
+  if (failed(x))
+    return failure();
+  auto meanOf = [&](Value tile,
+                    function_ref<Value(Value)> function) -> FailureOr<Value> {
+    FailureOr<Value> sum =
+        whole
+            ? FailureOr<Value>(sumOfCells(e, function(tile), whole->axis, cell))
+            : sumOfRead(e, demand, op.getInput(), cell, function);
+    if (failed(sum))
+      return failure();
+    return Value(arith::MulFOp::create(b, loc, *sum,
+                                       e.splatLike(1.0 / double(cell), *sum)));
+  };
+  Value distance = *x;
+  FailureOr<Value> mean = Value();
+  auto fromMean = [&](Value value) -> Value {
+    return *mean ? Value(arith::SubFOp::create(b, loc, value, *mean)) : value;
+  };
+  if (!op.getRms()) {
+    mean = meanOf(*x, [](Value value) { return value; });
+    if (failed(mean))
+      return failure();
+    distance = fromMean(*x);
+  }
+  FailureOr<Value> variance = meanOf(*x, [&](Value value) -> Value {
+    Value d = whole ? distance : fromMean(value);
+    return arith::MulFOp::create(b, loc, d, d);
+  });
+  if (failed(variance))
+    return failure();
+  Value shifted = arith::AddFOp::create(
+      b, loc, *variance,
+      e.splatLike(op.getEpsilon().convertToDouble(), *variance));
+  return Value(arith::MulFOp::create(b, loc, distance,
+                                     math::RsqrtOp::create(b, loc, shifted)));
+}
+
 } // namespace
 
 void emit::registerCellRules(MLIRContext *c) {
   graph::CellPartOp::attachInterface<Rule<graph::CellPartOp, cellPart>>(*c);
+  graph::NormalizeCellsOp::attachInterface<
+      Rule<graph::NormalizeCellsOp, normalizeCells>>(*c);
   graph::SwapHalvesOp::attachInterface<Rule<graph::SwapHalvesOp, swapHalves>>(
       *c);
 }

@@ -309,6 +309,10 @@ void KernelLowering::lowerOp(tile::SplitAxisOp op) {
   bind(op.getResult(), elements(op.getInput()));
 }
 
+void KernelLowering::lowerOp(tile::JoinAxesOp op) {
+  bind(op.getResult(), elements(op.getInput()));
+}
+
 /// Of the elements that a thread has of `from` those at the places that `place`
 /// gives of its coordinates along `axis` of the result.
 static SmallVector<Value>

@@ -260,9 +260,9 @@ LogicalResult KernelLowering::lower(Operation *op) {
             simt::CopyBoxOp>(each)
       // Compute.cpp
       .Case<tile::BroadcastOp, tile::TransposeOp, tile::SplitAxisOp,
-            tile::CellPartOp, tile::SwapHalvesOp, tile::ReduceOp,
-            simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp, simt::JoinOp,
-            simt::DotOp>(each)
+            tile::CellPartOp, tile::SwapHalvesOp, tile::JoinAxesOp,
+            tile::ReduceOp, simt::WarpReduceOp, simt::ConvertOp, simt::SliceOp,
+            simt::JoinOp, simt::DotOp>(each)
       // Scan.cpp, Sort.cpp
       .Case<tile::ScanOp, tile::SortOp>(each)
       // Dots.cpp

@@ -272,6 +272,7 @@ private:
   void lowerOp(tile::BroadcastOp op);
   void lowerOp(tile::TransposeOp op);
   void lowerOp(tile::SplitAxisOp op);
+  void lowerOp(tile::JoinAxesOp op);
   void lowerOp(tile::CellPartOp op);
   void lowerOp(tile::SwapHalvesOp op);
   void lowerOp(simt::SliceOp op);

@@ -142,6 +142,19 @@ LogicalResult SplitAxisOp::verify() {
   return success();
 }
 
+LogicalResult JoinAxesOp::verify() {
+  SmallVector<int64_t> shape(
+      cast<RankedTensorType>(getInput().getType()).getShape());
+  int64_t axis = getAxis();
+  if (axis < 0 || axis + 1 >= int64_t(shape.size()))
+    return emitOpError("has no two axes there");
+  shape[axis] *= shape[axis + 1];
+  shape.erase(shape.begin() + axis + 1);
+  if (ArrayRef(shape) != cast<RankedTensorType>(getType()).getShape())
+    return emitOpError("gives another shape");
+  return success();
+}
+
 /// Whether an axis of `shape` consists of whole cells of `cell` neighbours.
 static bool hasCells(ArrayRef<int64_t> shape, int64_t axis, int64_t cell) {
   return axis >= 0 && axis < int64_t(shape.size()) && cell >= 1 &&

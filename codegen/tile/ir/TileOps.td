@@ -164,6 +164,15 @@ def Tile_SplitAxisOp : Tile_Op<"split_axis", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_JoinAxesOp : Tile_Op<"join_axes", [Pure]> {
+  let summary = "An axis and the one behind it as one";
+  let description = [{ [.., N, inner, ..] gives [.., N * inner, ..]: split_axis undone. }];
+  let arguments = (ins Tile_Tensor:$input, I64Attr:$axis);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Tile_CellPartOp : Tile_Op<"cell_part", [Pure]> {
   let summary = "Of cells of `parts` runs of `run` neighbours along an axis, run `part` of each";
   let description = [{ [.., N, ..] gives [.., N / parts, ..]. }];
