@@ -5,21 +5,53 @@ using namespace mlir;
 
 namespace charonia::graph {
 
+/// A coordinate that is another one, rolled: as many places on, and again from
+/// the first behind the last.
+struct Rolled {
+  unsigned dim;
+  int64_t by, extent;
+};
+static std::optional<Rolled> rolledOf(AffineExpr e) {
+  auto wrapped = dyn_cast<AffineBinaryOpExpr>(e);
+  if (!wrapped || wrapped.getKind() != AffineExprKind::Mod)
+    return std::nullopt;
+  auto moved = dyn_cast<AffineBinaryOpExpr>(wrapped.getLHS());
+  if (!moved || moved.getKind() != AffineExprKind::Add)
+    return std::nullopt;
+  auto dim = dyn_cast<AffineDimExpr>(moved.getLHS());
+  std::optional<int64_t> by = constantOf(moved.getRHS()),
+                         extent = constantOf(wrapped.getRHS());
+  if (!dim || !by || !extent || *by < 0 || *by >= *extent)
+    return std::nullopt;
+  return Rolled{dim.getPosition(), *by, *extent};
+}
+
 /// The inverse of a map from coordinates of shape `to` to coordinates of shape
-/// `from`, where each coordinate is passed on as it is and nothing is repeated.
+/// `from`, where each coordinate is passed on as it is, or rolled, and nothing
+/// is repeated.
 static AffineMap invert(AffineMap map, ArrayRef<AffineExpr> from,
                         ArrayRef<AffineExpr> to) {
   MLIRContext *context = map.getContext();
   SmallVector<AffineExpr> results(to.size());
   for (auto [i, e] : llvm::enumerate(map.getResults())) {
-    if (auto d = dyn_cast<AffineDimExpr>(e); d && !results[d.getPosition()])
-      results[d.getPosition()] = getAffineDimExpr(i, context);
-    else if (constantOf(from[i]) != 1)
+    AffineExpr own = getAffineDimExpr(i, context);
+    std::optional<unsigned> dim;
+    if (auto d = dyn_cast<AffineDimExpr>(e)) {
+      dim = d.getPosition();
+    } else if (auto rolled = rolledOf(e);
+               rolled && constantOf(from[i]) == rolled->extent) {
+      dim = rolled->dim;
+      own = (own + (rolled->extent - rolled->by)) % rolled->extent;
+    }
+    if (dim && !results[*dim]) {
+      if (to[*dim] != from[i])
+        return {}; // part of the operand, as a slice gives it
+      results[*dim] = own;
+    } else if (constantOf(from[i]) != 1) {
       return {};
+    }
   }
   for (auto [d, e] : llvm::enumerate(results)) {
-    if (e && to[d] != from[cast<AffineDimExpr>(e).getPosition()])
-      return {}; // part of the operand, as a slice gives it
     if (e)
       continue;
     if (constantOf(to[d]) != 1)
@@ -90,6 +122,29 @@ bool keepsInnermost(AffineMap map, ArrayRef<AffineExpr> shape,
 // Fitting operators into a space
 //===----------------------------------------------------------------------===//
 
+/// On from the coordinates that `map` gives, of the first view's operand,
+/// through all of them; null where that is not one-to-one. Views that are not
+/// by themselves are looked at together with those behind them: a roll repeats
+/// its operand and takes a part of that.
+static AffineMap forwardThrough(SmallVector<GraphOpInterface> views,
+                                AffineMap map, ArrayRef<AffineExpr> extents) {
+  for (size_t i = 0; i < views.size(); ++i) {
+    AffineMap step = getForwardMap(views[i], 0);
+    Exprs from = getShape(views[i]->getOperand(0));
+    for (AffineMap back = views[i].getOperandMap(0);
+         !step && back && i + 1 < views.size();) {
+      Exprs to = getShape(views[++i]->getResult(0));
+      AffineMap next = views[i].getOperandMap(0);
+      back = next ? composeMaps(back, next, to) : next;
+      step = back ? invert(back, from, to) : back;
+    }
+    if (!step)
+      return {};
+    map = composeMaps(step, map, extents);
+  }
+  return map;
+}
+
 /// How an operand reads a placed value.
 struct IterationSpace::Path {
   Value placed;
@@ -97,25 +152,31 @@ struct IterationSpace::Path {
   SmallVector<GraphOpInterface> views;
 
   /// Coordinates of the operand to coordinates of the placed value.
-  AffineMap backward(AffineMap map) const {
+  AffineMap backward(AffineMap map, ArrayRef<AffineExpr> extents = {}) const {
     for (GraphOpInterface view : views) {
       AffineMap step = view.getOperandMap(0);
       if (!step)
         return {};
-      map = composeMaps(step, map);
+      map = composeMaps(step, map, extents);
     }
     return map;
   }
   /// Space coordinates to coordinates of the operand; null where not
   /// one-to-one.
   AffineMap forward(AffineMap map, ArrayRef<AffineExpr> extents) const {
-    for (GraphOpInterface view : llvm::reverse(views)) {
-      AffineMap step = getForwardMap(view, 0);
-      if (!step)
-        return {};
-      map = composeMaps(step, map, extents);
+    return forwardThrough(llvm::to_vector(llvm::reverse(views)), map, extents);
+  }
+  /// The same to coordinates of what `op` makes of its operand.
+  AffineMap forward(AffineMap map, ArrayRef<AffineExpr> extents,
+                    GraphOpInterface op, unsigned operand) const {
+    if (op.getRole() == OpRole::View && operand == 0) {
+      SmallVector<GraphOpInterface> steps(llvm::reverse(views));
+      steps.push_back(op);
+      return forwardThrough(steps, map, extents);
     }
-    return map;
+    map = forward(map, extents);
+    AffineMap step = map ? getForwardMap(op, operand) : AffineMap();
+    return step ? composeMaps(step, map, extents) : step;
   }
 };
 
@@ -225,6 +286,15 @@ IterationSpace::fitReduction(GraphOpInterface op,
                op.getRole() == OpRole::Reduction ? Extent::Row : Extent::Full};
 }
 
+/// Coordinates of a sum of cells from those of its operand.
+static AffineMap cellsOf(AffineMap operand, GraphOpInterface op,
+                         ArrayRef<AffineExpr> extents) {
+  SmallVector<AffineExpr> results;
+  for (auto [e, cell] : llvm::zip_equal(operand.getResults(), op.getCells()))
+    results.push_back(e.floorDiv(cell));
+  return simplify(mapOf(extents.size(), results, op->getContext()), extents);
+}
+
 std::optional<IterationSpace::Place>
 IterationSpace::fitCells(GraphOpInterface op,
                          IsTransparent isTransparent) const {
@@ -233,11 +303,7 @@ IterationSpace::fitCells(GraphOpInterface op,
                           : mapToFull(op->getOpOperand(0), isTransparent);
   if (!operand)
     return std::nullopt;
-  SmallVector<AffineExpr> results;
-  for (auto [e, cell] : llvm::zip_equal(operand.getResults(), op.getCells()))
-    results.push_back(e.floorDiv(cell));
-  return Place{simplify(mapOf(shape.size(), results, op->getContext()), shape),
-               Extent::Cell};
+  return Place{cellsOf(operand, op, shape), Extent::Cell};
 }
 
 std::optional<IterationSpace::Place>
@@ -249,7 +315,11 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
   if (!op.getCells().empty())
     return fitCells(op, isTransparent);
 
-  SmallVector<std::pair<unsigned, Path>> placed;
+  struct Placed {
+    unsigned operand;
+    Path path;
+  };
+  SmallVector<Placed> placed;
   SmallVector<Place> candidates;
   for (OpOperand &operand : op->getOpOperands()) {
     std::optional<Path> path = pathTo(operand, isTransparent);
@@ -259,9 +329,9 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
     // Other instances have other cells.
     if (from.extent == Extent::Cell)
       return std::nullopt;
-    if (AffineMap map = path->forward(from.map, shape))
-      if (AffineMap step = getForwardMap(op, operand.getOperandNumber()))
-        candidates.push_back({composeMaps(step, map, shape), from.extent});
+    if (AffineMap map =
+            path->forward(from.map, shape, op, operand.getOperandNumber()))
+      candidates.push_back({map, from.extent});
     placed.push_back({operand.getOperandNumber(), std::move(*path)});
   }
   if (placed.empty())
@@ -270,22 +340,30 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
   if (graph::getShape(op->getResult(0)) == shape)
     candidates.push_back({identity(shape, op->getContext()), Extent::Full});
 
-  auto readsInPlace = [&](const Place &candidate) {
-    return llvm::all_of(placed, [&](const auto &entry) {
-      AffineMap map = op.getOperandMap(entry.first);
-      if (map)
-        map = entry.second.backward(map);
-      if (!map)
-        return false;
-      AffineMap read = composeMaps(map, candidate.map, shape);
-      return read.getResults() ==
-             simplify(lookup(entry.second.placed)->map, shape).getResults();
+  auto readsInPlace = [&](const Placed &entry, const Place &candidate) {
+    AffineMap own = op.getOperandMap(entry.operand);
+    AffineMap all = own ? entry.path.backward(own) : own;
+    if (!all)
+      return false;
+    AffineMap wanted = simplify(lookup(entry.path.placed)->map, shape);
+    auto isWanted = [&](AffineMap read) {
+      return read.getResults() == wanted.getResults();
+    };
+    // What views in turn make of each other may have lost what the place
+    // undoes: then it is undone view by view.
+    return isWanted(composeMaps(all, candidate.map, shape)) ||
+           isWanted(entry.path.backward(composeMaps(own, candidate.map, shape),
+                                        shape));
+  };
+  auto allInPlace = [&](const Place &candidate) {
+    return llvm::all_of(placed, [&](const Placed &entry) {
+      return readsInPlace(entry, candidate);
     });
   };
   // A full place first: a row value beside a full one must not pull it to rows.
   for (Extent extent : {Extent::Full, Extent::Row})
     for (const Place &candidate : candidates)
-      if (candidate.extent == extent && readsInPlace(candidate))
+      if (candidate.extent == extent && allInPlace(candidate))
         return candidate;
   return std::nullopt;
 }
@@ -356,7 +434,17 @@ AffineMap IterationSpace::mapBetween(Value from, Value to) const {
         mapOf(fromShape.size(), applyMap(target->map, dims), context),
         fromShape);
   }
-  // Else they must be reshapes of each other.
+  if (target->extent == Extent::Cell && from != to) {
+    // From where its elements are its cells follow.
+    auto op = to.getDefiningOp<GraphOpInterface>();
+    AffineMap elements = mapBetween(from, op->getOperand(0));
+    return elements ? cellsOf(elements, op, fromShape) : elements;
+  }
+  // Else they must lie at the same place, or be reshapes of each other.
+  if (source->extent == Extent::Full && fromShape == toShape &&
+      simplify(source->map, shape).getResults() ==
+          simplify(target->map, shape).getResults())
+    return AffineMap::getMultiDimIdentityMap(fromShape.size(), context);
   if (numElements(fromShape, context) != numElements(toShape, context))
     return {};
   AffineMap map = reshapeMap(toShape, fromShape, context);

@@ -123,3 +123,26 @@ func.func @later(%x: tensor<1x16x27x8xf32>) -> (tensor<1x16x27x8xf32>, tensor<1x
   %4 = graph.reduce sum %3 {axes = array<i64: 1, 2>, keepdims} : (tensor<1x16x27x8xf32>) -> tensor<1x1x1x8xf32>
   return %3, %4 : tensor<1x16x27x8xf32>, tensor<1x1x1x8xf32>
 }
+
+// -----
+
+// Cells of a row's columns stay these where whole rows move: the sums stay in
+// the kernel that stores the rows in another order than a product gives them,
+// or rolled.
+// CHECK-LABEL: func.func @rows
+// CHECK:         graph.kernel "matmul_add_cast_sum_runs"({{.*}}) -> (tensor<1x8x8x96xf16>, tensor<1x8x8x3xf32>)
+// CHECK-NOT:     graph.kernel
+func.func @rows(%x: tensor<4x16x48xf16>, %r: tensor<1x8x8x96xf16>) -> (tensor<1x8x8x96xf16>, tensor<1x8x8x3xf32>) {
+  %w = graph.weight "w" : tensor<48x96xf16>
+  %0 = graph.matmul %x, %w : (tensor<4x16x48xf16>, tensor<48x96xf16>) -> tensor<4x16x96xf16>
+  %1 = graph.reshape %0 : (tensor<4x16x96xf16>) -> tensor<2x2x4x4x96xf16>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 2, 1, 3, 4>} : (tensor<2x2x4x4x96xf16>) -> tensor<2x4x2x4x96xf16>
+  %3 = graph.reshape %2 : (tensor<2x4x2x4x96xf16>) -> tensor<1x1x8x8x96xf16>
+  %4 = graph.broadcast %3 : (tensor<1x1x8x8x96xf16>) -> tensor<1x2x8x8x96xf16>
+  %5 = graph.reshape %4 : (tensor<1x2x8x8x96xf16>) -> tensor<1x16x8x96xf16>
+  %6 = graph.slice %5 {starts = affine_map<() -> (0, 5, 0, 0)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x16x8x96xf16>) -> tensor<1x8x8x96xf16>
+  %7 = graph.add %r, %6 : (tensor<1x8x8x96xf16>, tensor<1x8x8x96xf16>) -> tensor<1x8x8x96xf16>
+  %8 = graph.cast %7 {graph.as_stored, to = f32} : (tensor<1x8x8x96xf16>) -> tensor<1x8x8x96xf32>
+  %9 = graph.sum_runs %8 {run = 32 : i64} : (tensor<1x8x8x96xf32>) -> tensor<1x8x8x3xf32>
+  return %7, %9 : tensor<1x8x8x96xf16>, tensor<1x8x8x3xf32>
+}
