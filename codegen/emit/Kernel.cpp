@@ -9,7 +9,7 @@
 #include "codegen/emit/Streamed.h"
 #include "codegen/emit/rules/Rules.h"
 #include "graph/analysis/IterationSpace.h"
-#include "graph/analysis/Updates.h"
+#include "graph/analysis/Walked.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -38,7 +38,8 @@ FailureOr<func::FuncOp> KernelBuilder::run() {
   for (auto [i, argument] : llvm::enumerate(body.getArguments()))
     e.setBuffer(argument, function.getArgument(i));
   root = graph::getShape(graph::getWalked(kernel));
-  if (yield->getNumOperands() > 1) {
+  walksProduct = kernel->hasAttr(graph::kWalksProductAttr);
+  if (yield->getNumOperands() > 1 || walksProduct) {
     auto maps = graph::getResultMaps(kernel);
     if (!maps)
       return kernel.emitOpError(
@@ -48,6 +49,7 @@ FailureOr<func::FuncOp> KernelBuilder::run() {
     cells = graph::getCellSides(kernel);
   }
   coordinates.assign(root.size(), e.constant(0));
+  unbounded = coordinates;
   if (failed(checkThatAllIsWalked()) || failed(checkRowParts()) ||
       failed(checkCells())) {
     function.erase();
@@ -329,6 +331,12 @@ SmallVector<int64_t> KernelBuilder::tileOf() const {
   return tile;
 }
 
+void KernelBuilder::addEnds(Demand &demand) {
+  for (unsigned group : axes)
+    if (ends[group])
+      demand.guards.push_back(*ends[group]);
+}
+
 LogicalResult KernelBuilder::storeResults() {
   SmallVector<int64_t> tile = tileOf();
   unsigned inputs = kernel.getInputs().size();
@@ -344,13 +352,10 @@ LogicalResult KernelBuilder::storeResults() {
         return failure();
       continue;
     }
-    if (i) {
+    if (i || walksProduct) {
       demand = withoutUnusedAxes(throughMap(demand, resultMaps[i], value));
-      // In another shape an element past a row's end is one of the next row.
       if (demand.rank() == tile.size())
-        for (unsigned group : axes)
-          if (ends[group])
-            demand.guards.push_back(*ends[group]);
+        addEnds(demand);
     }
     FailureOr<Value> result = e.emit(demand);
     if (failed(result))

@@ -1,6 +1,7 @@
 // Sums of cells: what a tile has of a result, added up and stored beside it.
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/emit/rules/Rules.h"
+#include "graph/analysis/Walked.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -78,15 +79,19 @@ LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &first) {
   Value value = yield->getOperand(result),
         operand = value.getDefiningOp()->getOperand(0);
   std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
-  Demand inside = throughMap(
-      first, space->mapBetween(yield->getOperand(0), operand), operand);
+  AffineMap map = space->mapBetween(graph::getFirst(kernel), operand);
+  Demand inside = throughMap(first, map, operand);
+  FailureOr<Value> terms = e.emit(inside);
+  Demand walked = first;
+  walked.coordinates = unbounded;
+  if (walksProduct || !map.isProjectedPermutation(/*allowZeroInResults=*/true))
+    addEnds(walked);
   // Elements behind the last of a dimension are nobody's.
-  SmallVector<Guard> bounds = inside.guards;
+  SmallVector<Guard> bounds = walked.guards;
   for (auto [c, extent] :
        llvm::zip_equal(inside.coordinates, graph::getShape(operand)))
     bounds.push_back({c, extent});
-  FailureOr<Value> terms = e.emit(inside);
-  FailureOr<Demand> places = placesOfCells(first);
+  FailureOr<Demand> places = placesOfCells(walked);
   if (failed(terms) || failed(places))
     return failure();
   Value sum =

@@ -1,4 +1,5 @@
 #include "graph/analysis/Cells.h"
+#include "graph/analysis/Walked.h"
 
 using namespace mlir;
 
@@ -122,22 +123,22 @@ static std::optional<SmallVector<unsigned>> runOf(AffineExpr coordinate,
                                              : std::nullopt;
 }
 
-std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
-                                                  ValueRange results) {
+std::optional<SmallVector<CellSide>>
+getCellSides(const IterationSpace &space, Value first, ValueRange results) {
   std::optional<SmallVector<CellSide>> all;
   for (Value result : results) {
     auto place = space.lookup(result);
     if (!place || place->extent != IterationSpace::Extent::Cell)
       continue;
     auto op = result.getDefiningOp<GraphOpInterface>();
-    AffineMap map = space.mapBetween(results.front(), op->getOperand(0));
+    AffineMap map = space.mapBetween(first, op->getOperand(0));
     if (!map)
       return std::nullopt;
     SmallVector<CellSide> sides;
     for (auto [e, cell] : llvm::zip_equal(map.getResults(), op.getCells())) {
       if (cell == 1)
         continue;
-      auto run = runOf(e, getShape(results.front()));
+      auto run = runOf(e, getShape(first));
       if (!run)
         return std::nullopt;
       if (!run->empty())
@@ -154,7 +155,7 @@ SmallVector<CellSide> getCellSides(KernelOp kernel) {
   std::optional<IterationSpace> space = getIterationSpace(kernel);
   if (!space)
     return {};
-  return getCellSides(*space,
+  return getCellSides(*space, getFirst(kernel),
                       kernel.getBody().front().getTerminator()->getOperands())
       .value_or(SmallVector<CellSide>());
 }

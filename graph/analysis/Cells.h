@@ -28,8 +28,9 @@ const char *whyNoCells(GraphOpInterface anchor,
                        llvm::ArrayRef<mlir::Operation *> ops,
                        GraphOpInterface sums);
 
-/// Dimensions of a kernel's first result, walked as one, along which tiles have
-/// whole cells of so many elements, as a result adds these up.
+/// Dimensions of a kernel's first result, or what it walks, walked as one,
+/// along which tiles have whole cells of so many elements, as a result adds
+/// these up.
 struct CellSide {
   llvm::SmallVector<unsigned> dims; ///< Of more than one element.
   int64_t cell;
@@ -38,7 +39,8 @@ struct CellSide {
 /// Empty where there is no such result; nothing where tiles of the first result
 /// have none of its cells.
 std::optional<llvm::SmallVector<CellSide>>
-getCellSides(const IterationSpace &space, mlir::ValueRange results);
+getCellSides(const IterationSpace &space, mlir::Value first,
+             mlir::ValueRange results);
 /// The same of a kernel; empty where nothing is known.
 llvm::SmallVector<CellSide> getCellSides(KernelOp kernel);
 

@@ -1,149 +1,14 @@
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Cells.h"
+#include "graph/analysis/Walked.h"
 
 using namespace mlir;
 
 namespace charonia::graph {
 
-/// A coordinate that is another one, rolled: as many places on, and again from
-/// the first behind the last.
-struct Rolled {
-  unsigned dim;
-  int64_t by, extent;
-};
-static std::optional<Rolled> rolledOf(AffineExpr e) {
-  auto wrapped = dyn_cast<AffineBinaryOpExpr>(e);
-  if (!wrapped || wrapped.getKind() != AffineExprKind::Mod)
-    return std::nullopt;
-  auto moved = dyn_cast<AffineBinaryOpExpr>(wrapped.getLHS());
-  if (!moved || moved.getKind() != AffineExprKind::Add)
-    return std::nullopt;
-  auto dim = dyn_cast<AffineDimExpr>(moved.getLHS());
-  std::optional<int64_t> by = constantOf(moved.getRHS()),
-                         extent = constantOf(wrapped.getRHS());
-  if (!dim || !by || !extent || *by < 0 || *by >= *extent)
-    return std::nullopt;
-  return Rolled{dim.getPosition(), *by, *extent};
-}
-
-/// The inverse of a map from coordinates of shape `to` to coordinates of shape
-/// `from`, where each coordinate is passed on as it is, or rolled, and nothing
-/// is repeated.
-static AffineMap invert(AffineMap map, ArrayRef<AffineExpr> from,
-                        ArrayRef<AffineExpr> to) {
-  MLIRContext *context = map.getContext();
-  SmallVector<AffineExpr> results(to.size());
-  for (auto [i, e] : llvm::enumerate(map.getResults())) {
-    AffineExpr own = getAffineDimExpr(i, context);
-    std::optional<unsigned> dim;
-    if (auto d = dyn_cast<AffineDimExpr>(e)) {
-      dim = d.getPosition();
-    } else if (auto rolled = rolledOf(e);
-               rolled && constantOf(from[i]) == rolled->extent) {
-      dim = rolled->dim;
-      own = (own + (rolled->extent - rolled->by)) % rolled->extent;
-    }
-    if (dim && !results[*dim]) {
-      if (to[*dim] != from[i])
-        return {}; // part of the operand, as a slice gives it
-      results[*dim] = own;
-    } else if (constantOf(from[i]) != 1) {
-      return {};
-    }
-  }
-  for (auto [d, e] : llvm::enumerate(results)) {
-    if (e)
-      continue;
-    if (constantOf(to[d]) != 1)
-      return {}; // repeated along d
-    e = getAffineConstantExpr(0, context);
-  }
-  return AffineMap::get(from.size(), 0, results, context);
-}
-
-AffineMap getForwardMap(GraphOpInterface op, unsigned operand) {
-  AffineMap map = op.getOperandMap(operand);
-  if (!map)
-    return {};
-  Exprs from = getShape(op->getOperand(operand)),
-        to = getShape(op->getResult(0));
-  if (AffineMap inverse = invert(map, from, to))
-    return inverse;
-  if (isSameBytes(op))
-    return reshapeMap(to, from, op->getContext());
-  return {};
-}
-
-bool isSameBytes(Operation *op) {
-  auto view = dyn_cast<GraphOpInterface>(op);
-  if (!view || view.getRole() != OpRole::View)
-    return false;
-  Exprs from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
-  MLIRContext *context = op->getContext();
-  if (numElements(from, context) != numElements(to, context))
-    return false;
-  return simplify(view.getOperandMap(0), to) ==
-         simplify(reshapeMap(from, to, context), to);
-}
-
-unsigned countTerms(AffineMap map, unsigned most) {
-  SmallVector<AffineExpr> work;
-  if (map)
-    work.append(map.getResults().begin(), map.getResults().end());
-  unsigned terms = 0;
-  while (!work.empty() && terms < most) {
-    ++terms;
-    if (auto binary = dyn_cast<AffineBinaryOpExpr>(work.pop_back_val()))
-      work.append({binary.getLHS(), binary.getRHS()});
-  }
-  return terms;
-}
-
-bool keepsInnermost(AffineMap map, ArrayRef<AffineExpr> shape,
-                    ArrayRef<AffineExpr> memory) {
-  constexpr int64_t shortestRun = 8;
-  int64_t dim = shape.size() - 1, last = memory.size() - 1;
-  while (dim >= 0 && constantOf(shape[dim]) == 1)
-    --dim;
-  while (last >= 0 && constantOf(memory[last]) == 1)
-    --last;
-  if (dim < 0 || last < 0)
-    return true;
-  AffineExpr e = map.getResult(last);
-  if (auto wrapped = dyn_cast<AffineBinaryOpExpr>(e);
-      wrapped && e.getKind() == AffineExprKind::Mod)
-    if (constantOf(wrapped.getRHS()).value_or(0) >= shortestRun)
-      e = wrapped.getLHS();
-  AffineExpr d = getAffineDimExpr(dim, map.getContext());
-  return e.isFunctionOfDim(dim) && !simplify(e - d).isFunctionOfDim(dim);
-}
-
 //===----------------------------------------------------------------------===//
 // Fitting operators into a space
 //===----------------------------------------------------------------------===//
-
-/// On from the coordinates that `map` gives, of the first view's operand,
-/// through all of them; null where that is not one-to-one. Views that are not
-/// by themselves are looked at together with those behind them: a roll repeats
-/// its operand and takes a part of that.
-static AffineMap forwardThrough(SmallVector<GraphOpInterface> views,
-                                AffineMap map, ArrayRef<AffineExpr> extents) {
-  for (size_t i = 0; i < views.size(); ++i) {
-    AffineMap step = getForwardMap(views[i], 0);
-    Exprs from = getShape(views[i]->getOperand(0));
-    for (AffineMap back = views[i].getOperandMap(0);
-         !step && back && i + 1 < views.size();) {
-      Exprs to = getShape(views[++i]->getResult(0));
-      AffineMap next = views[i].getOperandMap(0);
-      back = next ? composeMaps(back, next, to) : next;
-      step = back ? invert(back, from, to) : back;
-    }
-    if (!step)
-      return {};
-    map = composeMaps(step, map, extents);
-  }
-  return map;
-}
 
 /// How an operand reads a placed value.
 struct IterationSpace::Path {
@@ -152,30 +17,38 @@ struct IterationSpace::Path {
   SmallVector<GraphOpInterface> views;
 
   /// Coordinates of the operand to coordinates of the placed value.
-  AffineMap backward(AffineMap map, ArrayRef<AffineExpr> extents = {}) const {
+  AffineMap backward(AffineMap map) const {
     for (GraphOpInterface view : views) {
       AffineMap step = view.getOperandMap(0);
       if (!step)
         return {};
-      map = composeMaps(step, map, extents);
+      map = composeMaps(step, map);
     }
     return map;
   }
   /// Space coordinates to coordinates of the operand; null where not
   /// one-to-one.
   AffineMap forward(AffineMap map, ArrayRef<AffineExpr> extents) const {
-    return forwardThrough(llvm::to_vector(llvm::reverse(views)), map, extents);
-  }
-  /// The same to coordinates of what `op` makes of its operand.
-  AffineMap forward(AffineMap map, ArrayRef<AffineExpr> extents,
-                    GraphOpInterface op, unsigned operand) const {
-    if (op.getRole() == OpRole::View && operand == 0) {
-      SmallVector<GraphOpInterface> steps(llvm::reverse(views));
-      steps.push_back(op);
-      return forwardThrough(steps, map, extents);
+    for (GraphOpInterface view : llvm::reverse(views)) {
+      AffineMap step = getForwardMap(view, 0);
+      if (!step)
+        return {};
+      map = composeMaps(step, map, extents);
     }
-    map = forward(map, extents);
-    AffineMap step = map ? getForwardMap(op, operand) : AffineMap();
+    return map;
+  }
+  /// The same to coordinates of what `op` makes of its operand, and null where
+  /// it is not seen that this reads the placed value at its place.
+  AffineMap forward(AffineMap map, ArrayRef<AffineExpr> extents,
+                    GraphOpInterface op, unsigned operand, bool mayRoll) const {
+    SmallVector<GraphOpInterface> steps(llvm::reverse(views));
+    bool isView = op.getRole() == OpRole::View && operand == 0;
+    if (isView)
+      steps.push_back(op);
+    map = composeForward(steps, map, extents, mayRoll);
+    if (!map || isView)
+      return map;
+    AffineMap step = getForwardMap(op, operand);
     return step ? composeMaps(step, map, extents) : step;
   }
 };
@@ -307,7 +180,8 @@ IterationSpace::fitCells(GraphOpInterface op,
 }
 
 std::optional<IterationSpace::Place>
-IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
+IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent,
+                    bool mayRoll) const {
   if (op->getNumResults() != 1)
     return std::nullopt;
   if (isRowOperator(op))
@@ -315,12 +189,9 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
   if (!op.getCells().empty())
     return fitCells(op, isTransparent);
 
-  struct Placed {
-    unsigned operand;
-    Path path;
-  };
-  SmallVector<Placed> placed;
-  SmallVector<Place> candidates;
+  SmallVector<std::pair<unsigned, Path>> placed;
+  /// With the entry that each follows from, and so reads at its place.
+  SmallVector<std::pair<Place, std::optional<size_t>>> candidates;
   for (OpOperand &operand : op->getOpOperands()) {
     std::optional<Path> path = pathTo(operand, isTransparent);
     if (!path)
@@ -329,41 +200,37 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
     // Other instances have other cells.
     if (from.extent == Extent::Cell)
       return std::nullopt;
-    if (AffineMap map =
-            path->forward(from.map, shape, op, operand.getOperandNumber()))
-      candidates.push_back({map, from.extent});
+    if (AffineMap map = path->forward(from.map, shape, op,
+                                      operand.getOperandNumber(), mayRoll))
+      candidates.push_back({{map, from.extent}, placed.size()});
     placed.push_back({operand.getOperandNumber(), std::move(*path)});
   }
   if (placed.empty())
     return std::nullopt;
   // A row value that is broadcast back over the rows that it came from.
   if (graph::getShape(op->getResult(0)) == shape)
-    candidates.push_back({identity(shape, op->getContext()), Extent::Full});
+    candidates.push_back(
+        {{identity(shape, op->getContext()), Extent::Full}, std::nullopt});
 
-  auto readsInPlace = [&](const Placed &entry, const Place &candidate) {
-    AffineMap own = op.getOperandMap(entry.operand);
-    AffineMap all = own ? entry.path.backward(own) : own;
-    if (!all)
-      return false;
-    AffineMap wanted = simplify(lookup(entry.path.placed)->map, shape);
-    auto isWanted = [&](AffineMap read) {
-      return read.getResults() == wanted.getResults();
-    };
-    // What views in turn make of each other may have lost what the place
-    // undoes: then it is undone view by view.
-    return isWanted(composeMaps(all, candidate.map, shape)) ||
-           isWanted(entry.path.backward(composeMaps(own, candidate.map, shape),
-                                        shape));
-  };
-  auto allInPlace = [&](const Place &candidate) {
-    return llvm::all_of(placed, [&](const Placed &entry) {
-      return readsInPlace(entry, candidate);
+  auto readsInPlace = [&](const Place &candidate, std::optional<size_t> from) {
+    return llvm::all_of(llvm::enumerate(placed), [&](const auto &entry) {
+      if (entry.index() == from)
+        return true;
+      AffineMap map = op.getOperandMap(entry.value().first);
+      if (map)
+        map = entry.value().second.backward(map);
+      if (!map)
+        return false;
+      AffineMap read = composeMaps(map, candidate.map, shape);
+      return read.getResults() ==
+             simplify(lookup(entry.value().second.placed)->map, shape)
+                 .getResults();
     });
   };
   // A full place first: a row value beside a full one must not pull it to rows.
   for (Extent extent : {Extent::Full, Extent::Row})
-    for (const Place &candidate : candidates)
-      if (candidate.extent == extent && allInPlace(candidate))
+    for (const auto &[candidate, from] : candidates)
+      if (candidate.extent == extent && readsInPlace(candidate, from))
         return candidate;
   return std::nullopt;
 }
@@ -585,20 +452,20 @@ static bool rowsHaveElements(const IterationSpace &space, Value value) {
   return true;
 }
 
-std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
-                                                    ValueRange results) {
+std::optional<SmallVector<AffineMap>>
+getResultMaps(const IterationSpace &space, Value first, ValueRange results) {
   auto isRow = [&](Value result) {
     auto place = space.lookup(result);
     return place && place->extent == IterationSpace::Extent::Row;
   };
-  if (!isRow(results.front()) && llvm::any_of(results, isRow) &&
-      !rowsHaveElements(space, results.front()))
+  if (!isRow(first) && llvm::any_of(results, isRow) &&
+      !rowsHaveElements(space, first))
     return std::nullopt;
-  if (!getCellSides(space, results))
+  if (!getCellSides(space, first, results))
     return std::nullopt;
   SmallVector<AffineMap> maps;
   for (Value result : results) {
-    maps.push_back(space.mapBetween(results.front(), result));
+    maps.push_back(space.mapBetween(first, result));
     if (!maps.back())
       return std::nullopt;
   }
@@ -609,14 +476,15 @@ std::optional<SmallVector<AffineMap>> getResultMaps(KernelOp kernel) {
   ValueRange results = kernel.getBody().front().getTerminator()->getOperands();
   // What is stored as it is, and several times, may be an argument, which has
   // no space around it.
-  if (llvm::all_equal(results))
+  if (llvm::all_equal(results) && getFirst(kernel) == results.front())
     return SmallVector<AffineMap>(
         results.size(),
         AffineMap::getMultiDimIdentityMap(
             cast<RankedTensorType>(results.front().getType()).getRank(),
             kernel.getContext()));
   std::optional<IterationSpace> space = getIterationSpace(kernel);
-  return space ? getResultMaps(*space, results) : std::nullopt;
+  return space ? getResultMaps(*space, getFirst(kernel), results)
+               : std::nullopt;
 }
 
 } // namespace charonia::graph

@@ -16,11 +16,4 @@ std::optional<unsigned> getUpdatedInput(KernelOp kernel) {
   return argument ? std::optional(argument.getArgNumber()) : std::nullopt;
 }
 
-Value getWalked(KernelOp kernel) {
-  Value result = firstResult(kernel);
-  auto op = result.getDefiningOp<GraphOpInterface>();
-  auto walked = op ? op.getWalkedOperand() : std::nullopt;
-  return walked ? op->getOperand(*walked) : result;
-}
-
 } // namespace charonia::graph

@@ -10,10 +10,6 @@ namespace charonia::graph {
 /// kernels that write their results.
 std::optional<unsigned> getUpdatedInput(KernelOp kernel);
 
-/// The value inside of the kernel whose elements are dealt out to program
-/// instances: the first result, or the operand that its operator walks.
-mlir::Value getWalked(KernelOp kernel);
-
 } // namespace charonia::graph
 
 #endif

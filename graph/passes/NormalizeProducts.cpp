@@ -2,6 +2,7 @@
 #include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Ranges.h"
+#include "graph/analysis/Walked.h"
 #include "graph/analysis/Weights.h"
 #include "graph/ir/FormedOps.h"
 #include "graph/passes/Expression.h"
@@ -269,6 +270,7 @@ private:
     llvm::sort(
         ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     unsigned moves = 0;
+    bool mayRoll = givesRows(product);
     for (Operation *op : ops) {
       if (llvm::none_of(op->getOperands(), [&](Value operand) {
             return behind.contains(operand.getDefiningOp());
@@ -278,8 +280,11 @@ private:
       auto graphOp = cast<GraphOpInterface>(op);
       bool isView = graphOp.getRole() == OpRole::View;
       moves += isView && !isSameBytes(op);
+      if (moves > FusionLimits().maxViews)
+        return false;
       // A roll has one behind the last of its views.
-      auto place = space.fit(graphOp, [](Operation *) { return true; });
+      auto place =
+          space.fit(graphOp, [](Operation *) { return true; }, mayRoll);
       if (place)
         space.add(op->getResult(0), *place);
       else if (!isView)
@@ -288,7 +293,6 @@ private:
     auto place = space.lookup(values.front());
     return place && place->extent == IterationSpace::Extent::Full &&
            keepsColumns(product, place->map) &&
-           moves <= FusionLimits().maxViews &&
            countTerms(place->map) <= FusionLimits().maxTerms;
   }
 
