@@ -260,6 +260,7 @@ private:
   /// computed of behind a product, has a place of its own in the product's
   /// result: tiles have whole rows of it, or runs of these.
   static bool hasPlace(GraphOpInterface product, ArrayRef<Value> values) {
+    FusionLimits limits;
     IterationSpace space = IterationSpace::of(product);
     llvm::SmallPtrSet<Operation *, 16> behind{product.getOperation()};
     SmallVector<Operation *> ops;
@@ -280,20 +281,19 @@ private:
       auto graphOp = cast<GraphOpInterface>(op);
       bool isView = graphOp.getRole() == OpRole::View;
       moves += isView && !isSameBytes(op);
-      if (moves > FusionLimits().maxViews)
-        return false;
       // A roll has one behind the last of its views.
       auto place =
           space.fit(graphOp, [](Operation *) { return true; }, mayRoll);
+      if (moves > limits.maxViews ||
+          (place ? countTerms(place->map, limits.maxTerms + 1) > limits.maxTerms
+                 : !isView))
+        return false;
       if (place)
         space.add(op->getResult(0), *place);
-      else if (!isView)
-        return false;
     }
     auto place = space.lookup(values.front());
     return place && place->extent == IterationSpace::Extent::Full &&
-           keepsColumns(product, place->map) &&
-           countTerms(place->map) <= FusionLimits().maxTerms;
+           keepsColumns(product, place->map);
   }
 
   /// Whether the last coordinate is that of a product's columns, the others are
