@@ -111,17 +111,21 @@ bool shouldWalkProduct(KernelOp kernel) {
   IterationSpace space = *getIterationSpace(kernel);
   if (!getResultMaps(space, results.front(), results))
     return true;
-  auto isMoved = [&](Value result) {
+  bool isMoved = false, isApart = false;
+  std::optional<AffineMap> first;
+  for (Value result : results) {
     auto place = space.lookup(result);
     if (place->extent == IterationSpace::Extent::Cell) {
       result = result.getDefiningOp()->getOperand(0);
       place = space.lookup(result);
     }
-    return place && place->extent == IterationSpace::Extent::Full &&
-           !space.isReshape(*place, getShape(result));
-  };
-  return llvm::any_of(results, isMoved) &&
-         (!isMoved(results.front()) || readsRowsInOrder(productOf(kernel)));
+    if (!place || place->extent != IterationSpace::Extent::Full)
+      continue;
+    isMoved |= !space.isReshape(*place, getShape(result));
+    isApart |= first && *first != place->map;
+    first = first.value_or(place->map);
+  }
+  return isMoved && (isApart || readsRowsInOrder(productOf(kernel)));
 }
 
 Value getFirst(KernelOp kernel) {

@@ -22,9 +22,9 @@ bool followFromProduct(const IterationSpace &space, GraphOpInterface product,
                        mlir::ValueRange results);
 bool mayWalkProduct(KernelOp kernel);
 
-/// Whether a kernel should: rows of a result lie in another order, and those of
-/// the first, or what it multiplies, in the product's, or no other way leads to
-/// all results.
+/// Whether a kernel should: rows that it stores lie in another order than the
+/// product's, and what it multiplies in that, or not all in one order, or no
+/// other value leads to all of them.
 bool shouldWalkProduct(KernelOp kernel);
 
 /// The value that coordinates of a kernel's results follow from: the first of
