@@ -2,6 +2,7 @@
 #include "codegen/driver/Work.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "graph/analysis/Updates.h"
+#include "graph/analysis/Walked.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

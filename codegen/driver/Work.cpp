@@ -1,6 +1,7 @@
 #include "codegen/driver/Work.h"
 #include "codegen/driver/Convert.h"
 #include "graph/analysis/Updates.h"
+#include "graph/analysis/Walked.h"
 #include "graph/analysis/Weights.h"
 #include "llvm/ADT/MapVector.h"
 

@@ -9,7 +9,7 @@
 #include "codegen/emit/Streamed.h"
 #include "codegen/emit/rules/Rules.h"
 #include "graph/analysis/IterationSpace.h"
-#include "graph/analysis/Updates.h"
+#include "graph/analysis/Walked.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -41,7 +41,8 @@ FailureOr<func::FuncOp> KernelBuilder::run() {
   cells = graph::getCellSides(kernel);
   if (!cells.empty())
     space = graph::getIterationSpace(kernel);
-  if (yield->getNumOperands() > 1 || !cells.empty()) {
+  walksProduct = kernel->hasAttr(graph::kWalksProductAttr);
+  if (yield->getNumOperands() > 1 || !cells.empty() || walksProduct) {
     auto maps = graph::getResultMaps(kernel);
     if (!maps)
       return kernel.emitOpError(
@@ -50,6 +51,7 @@ FailureOr<func::FuncOp> KernelBuilder::run() {
     resultMaps = std::move(*maps);
   }
   coordinates.assign(root.size(), e.constant(0));
+  unbounded = coordinates;
   if (failed(checkThatAllIsWalked()) || failed(checkRowParts()) ||
       failed(checkCells())) {
     function.erase();
@@ -331,9 +333,16 @@ SmallVector<int64_t> KernelBuilder::tileOf() const {
   return tile;
 }
 
+void KernelBuilder::addEnds(Demand &demand) {
+  for (unsigned group : axes)
+    if (ends[group])
+      demand.guards.push_back(*ends[group]);
+}
+
 LogicalResult KernelBuilder::storeResults() {
   SmallVector<int64_t> tile = tileOf();
   unsigned inputs = kernel.getInputs().size();
+  Value walked = graph::getFirst(kernel);
   if (graph::GraphOpInterface ordered = orderedOf(kernel))
     return cast<EmitOpInterface>(ordered.getOperation())
         .emitOrdered(e, {yield->getOperand(0), tile, coordinates, guards},
@@ -346,13 +355,10 @@ LogicalResult KernelBuilder::storeResults() {
       continue;
     }
     const Demand first = demand;
-    if (i || space) {
+    if (i || value != walked) {
       demand = withoutUnusedAxes(throughMap(demand, resultMaps[i], value));
-      // In another shape an element past a row's end is one of the next row.
       if (demand.rank() == tile.size())
-        for (unsigned group : axes)
-          if (ends[group])
-            demand.guards.push_back(*ends[group]);
+        addEnds(demand);
     }
     FailureOr<Value> result = emitResult(first, demand);
     if (failed(result))
@@ -379,8 +385,9 @@ FailureOr<Value> KernelBuilder::emitResult(const Demand &first,
     return place && place->extent == graph::IterationSpace::Extent::Full;
   };
   // What views put elsewhere is computed in the order in which it is walked.
-  while (auto view = space ? computed.getDefiningOp<graph::GraphOpInterface>()
-                           : graph::GraphOpInterface()) {
+  while (auto view = space && !walksProduct
+                         ? computed.getDefiningOp<graph::GraphOpInterface>()
+                         : graph::GraphOpInterface()) {
     if (view.getRole() != graph::OpRole::View || !isFull(view->getOperand(0)))
       break;
     computed = view->getOperand(0);

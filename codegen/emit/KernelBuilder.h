@@ -107,13 +107,16 @@ private:
   /// Whether what is written is a tile of a rest. What a product has of its
   /// rows is its own to look at.
   bool isRowOfRest(unsigned group);
+  /// Whether a group walks rows of a product that are stored in another order.
+  bool hasMovedRows(const Schedule::Group &g);
   /// Whether a loop inside of a CPU's program instance ends with a tile that is
   /// not whole.
   bool isRagged(const Schedule::Group &g);
 
   /// Coordinates of the group's dimensions for tile `number`.
   void place(unsigned group, mlir::AffineExpr number);
-  void setCoordinates(const Schedule::Group &g, mlir::AffineExpr index);
+  void setCoordinates(const Schedule::Group &g, mlir::AffineExpr index,
+                      Exprs &coordinates);
   /// The same of tiles that begin anew at each multiple of `within`. What one
   /// has past the next multiple is not its own, and is of the same part for all
   /// that is read.
@@ -121,6 +124,9 @@ private:
   llvm::SmallVector<int64_t> tileOf() const;
 
   mlir::LogicalResult storeResults();
+  /// In another order, or another shape, an element past a row's end may be one
+  /// of the next row: nobody wants it.
+  void addEnds(Demand &demand);
   /// Cells along an axis of the tile; null: there are none.
   const graph::CellSide *cellsAlong(unsigned axis) const;
   /// The same of a result that has some of each of the tile's cells; nothing
@@ -153,7 +159,11 @@ private:
   /// See TileEmitter::Split.
   std::optional<unsigned> sharedAxis;
   mlir::Operation *yield = nullptr;
+  /// See graph::kWalksProductAttr.
+  bool walksProduct = false;
   Exprs root, coordinates;
+  /// The coordinates, also of what a tile has past the end of a dimension.
+  Exprs unbounded;
   /// What of the tile is its own.
   llvm::SmallVector<Guard> guards;
   /// Of groups whose tile may have elements past the last of their dimensions.

@@ -2,6 +2,7 @@
 // that have some elements of each.
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/emit/rules/Rules.h"
+#include "graph/analysis/Walked.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -114,15 +115,19 @@ LogicalResult KernelBuilder::storeParts(unsigned result, const Demand &first) {
 LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &first) {
   Value value = yield->getOperand(result),
         operand = value.getDefiningOp()->getOperand(0);
-  Demand inside = throughMap(
-      first, space->mapBetween(yield->getOperand(0), operand), operand);
+  AffineMap map = space->mapBetween(graph::getFirst(kernel), operand);
+  Demand inside = throughMap(first, map, operand);
+  FailureOr<Value> terms = e.emit(inside);
+  Demand walked = first;
+  walked.coordinates = unbounded;
+  if (walksProduct || !map.isProjectedPermutation(/*allowZeroInResults=*/true))
+    addEnds(walked);
   // Elements behind the last of a dimension are nobody's.
-  SmallVector<Guard> bounds = inside.guards;
+  SmallVector<Guard> bounds = walked.guards;
   for (auto [c, extent] :
        llvm::zip_equal(inside.coordinates, graph::getShape(operand)))
     bounds.push_back({c, extent});
-  FailureOr<Value> terms = e.emit(inside);
-  Demand places = placesOfCells(first);
+  Demand places = placesOfCells(walked);
   if (failed(terms) || !takeShare(places))
     return failure();
   Value sum =

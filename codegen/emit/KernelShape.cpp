@@ -4,6 +4,7 @@
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/SumsAgain.h"
 #include "graph/analysis/Updates.h"
+#include "graph/analysis/Walked.h"
 #include "graph/ir/Float8.h"
 #include <map>
 #include <numeric>
@@ -699,6 +700,13 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
   SmallVector<Value> work{root};
   AffineMap identity = reached[root];
   std::optional<graph::IterationSpace> space = graph::getIterationSpace(kernel);
+  // What is stored in another order than it is walked in follows from that.
+  for (Value result : kernel.getBody().front().getTerminator()->getOperands())
+    if (auto place = space ? space->lookup(result) : std::nullopt;
+        place && kernel->hasAttr(graph::kWalksProductAttr) &&
+        place->extent == graph::IterationSpace::Extent::Full &&
+        reached.try_emplace(result, space->mapBetween(root, result)).second)
+      work.push_back(result);
   CrossingReads reads;
   while (!work.empty()) {
     Value value = work.pop_back_val();
@@ -775,10 +783,10 @@ KernelShape emit::inspect(graph::KernelOp kernel, const EmitTarget &target) {
     shape.repeatedIndices = repeatedIndices(root);
   findWholeRows(shape, space, root);
   if (space)
-    shape.cells =
-        graph::getCellSides(
-            *space, kernel.getBody().front().getTerminator()->getOperands())
-            .value_or(SmallVector<graph::CellSide>());
+    shape.cells = graph::getCellSides(
+                      *space, graph::getFirst(kernel),
+                      kernel.getBody().front().getTerminator()->getOperands())
+                      .value_or(SmallVector<graph::CellSide>());
   if (shape.role == OpRole::RowNormalization)
     shape.run = runOf(kernel, root);
   shape.rowsInF32 = llvm::all_of(

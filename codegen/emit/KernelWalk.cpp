@@ -231,6 +231,10 @@ bool KernelBuilder::isRowOfRest(unsigned group) {
          });
 }
 
+bool KernelBuilder::hasMovedRows(const Schedule::Group &g) {
+  return walksProduct && !llvm::is_contained(g.dims, root.size() - 1);
+}
+
 bool KernelBuilder::isRagged(const Schedule::Group &g) {
   std::optional<int64_t> extent = graph::constantOf(extentOf(g));
   return g.sequential && target.kind == EmitTarget::Kind::Cpu && extent &&
@@ -255,15 +259,19 @@ void KernelBuilder::place(unsigned group, AffineExpr number) {
   ends[group].reset();
   if (mayPassEnd && tiles[group] > 1)
     ends[group] = Guard{index, extentOf(g)};
+  setCoordinates(g, index, unbounded);
   // The elements of a row that a tile has past its end belong to no row, and
-  // must not make the row's own values differ along the tile.
+  // must not make the row's own values differ along the tile. So do rows past
+  // a product's last, wherever views move the others.
   if (auto axis = llvm::find(axes, group);
-      (g.sequential || isRowOfRest(group)) && axis != axes.end() && mayPassEnd)
+      (g.sequential || isRowOfRest(group) || hasMovedRows(g)) &&
+      axis != axes.end() && mayPassEnd)
     index = e.addBounded(index, axis - axes.begin(), extentOf(g));
-  setCoordinates(g, index);
+  setCoordinates(g, index, coordinates);
 }
 
-void KernelBuilder::setCoordinates(const Schedule::Group &g, AffineExpr index) {
+void KernelBuilder::setCoordinates(const Schedule::Group &g, AffineExpr index,
+                                   Exprs &coordinates) {
   Exprs extents;
   for (unsigned d : g.dims)
     extents.push_back(root[d]);
@@ -287,5 +295,7 @@ void KernelBuilder::placeWithin(unsigned group, AffineExpr number) {
       inside = e.addBounded(inside, at, extent);
     }
   }
-  setCoordinates(g, e.simplify(part * g.within + inside, tileOf()));
+  AffineExpr index = e.simplify(part * g.within + inside, tileOf());
+  setCoordinates(g, index, unbounded);
+  setCoordinates(g, index, coordinates);
 }

@@ -1,7 +1,7 @@
 #include "codegen/emit/ShortRows.h"
 #include "codegen/emit/KernelShape.h"
 #include "codegen/emit/rules/Rules.h"
-#include "graph/analysis/Updates.h"
+#include "graph/analysis/Walked.h"
 
 using namespace mlir;
 using namespace charonia;

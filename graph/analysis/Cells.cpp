@@ -1,4 +1,5 @@
 #include "graph/analysis/Cells.h"
+#include "graph/analysis/Walked.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -167,12 +168,12 @@ static llvm::SetVector<Operation *> readersOfCells(const IterationSpace &space,
   return found;
 }
 
-Value getWalked(const IterationSpace &space, ValueRange results) {
+Value getCut(const IterationSpace &space, ValueRange results) {
   for (Operation *op : readersOfCells(space, results))
     if (space.contains(op->getOperand(0)) &&
         space.lookup(op->getResult(0))->extent != IterationSpace::Extent::Cell)
       return op->getOperand(0);
-  return results.front();
+  return {};
 }
 
 /// Whether cells of two kinds lie along the same dimensions, which keep all of
@@ -182,13 +183,12 @@ static bool haveSameDims(ArrayRef<CellSide> a, ArrayRef<CellSide> b) {
          a[0].cell == a[0].kept && b[0].cell == b[0].kept;
 }
 
-std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
-                                                  ValueRange results) {
+std::optional<SmallVector<CellSide>>
+getCellSides(const IterationSpace &space, Value first, ValueRange results) {
   std::optional<SmallVector<CellSide>> all;
-  Value walked = getWalked(space, results);
   for (Operation *reader : readersOfCells(space, results)) {
     auto op = cast<GraphOpInterface>(reader);
-    AffineMap map = space.mapBetween(walked, op->getOperand(0));
+    AffineMap map = space.mapBetween(first, op->getOperand(0));
     if (!map)
       return std::nullopt;
     SmallVector<CellSide> sides;
@@ -196,7 +196,7 @@ std::optional<SmallVector<CellSide>> getCellSides(const IterationSpace &space,
          llvm::zip_equal(map.getResults(), op.getCells(), keptOfCells(op))) {
       if (cell == 1)
         continue;
-      auto run = runOf(e, getShape(walked));
+      auto run = runOf(e, getShape(first));
       if (!run)
         return std::nullopt;
       if (!run->empty())
@@ -223,7 +223,7 @@ SmallVector<CellSide> getCellSides(KernelOp kernel) {
   std::optional<IterationSpace> space = getIterationSpace(kernel);
   if (!space)
     return {};
-  return getCellSides(*space,
+  return getCellSides(*space, getFirst(kernel),
                       kernel.getBody().front().getTerminator()->getOperands())
       .value_or(SmallVector<CellSide>());
 }

@@ -41,13 +41,14 @@ struct CellSide {
   int64_t cell, kept;
   bool operator==(const CellSide &) const = default;
 };
-/// The value whose elements are dealt out to tiles: the first result, or what
-/// is cut into cells of which others have elements.
-mlir::Value getWalked(const IterationSpace &space, mlir::ValueRange results);
+/// What is cut into cells of which others have elements, and is dealt out to
+/// tiles therefore; null: nothing is.
+mlir::Value getCut(const IterationSpace &space, mlir::ValueRange results);
 /// Empty where nothing reads cells; nothing where tiles of what is walked have
 /// none of them.
 std::optional<llvm::SmallVector<CellSide>>
-getCellSides(const IterationSpace &space, mlir::ValueRange results);
+getCellSides(const IterationSpace &space, mlir::Value first,
+             mlir::ValueRange results);
 /// Whether a kernel has an operator that reads cells of its operand.
 bool readsCells(KernelOp kernel);
 /// The same of a kernel; empty where nothing is known.

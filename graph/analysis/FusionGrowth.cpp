@@ -3,6 +3,7 @@
 #include "graph/analysis/Cells.h"
 #include "graph/analysis/CodeSize.h"
 #include "graph/analysis/FusionPlan.h"
+#include "graph/analysis/Walked.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -119,7 +120,11 @@ FusionPlan::whyNotBehind(const Group &group, GraphOpInterface op,
   if (across.contains(op))
     return kAcross;
   auto isTransparent = [&](Operation *view) { return inlined.contains(view); };
-  place = group.space.fit(op, isTransparent);
+  // Rows that a product gives may roll on a GPU, where a launch costs more than
+  // to read them in turn.
+  bool mayRoll =
+      limits.instances > 0 && group.anchor && givesRows(group.anchor);
+  place = group.space.fit(op, isTransparent, mayRoll);
   if (!place)
     return "it reads other elements than those computed at its place";
   // A CPU has long walks for tiles, and finds in its cache what it reads again.

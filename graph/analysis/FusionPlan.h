@@ -196,6 +196,13 @@ private:
   void sinkLonger();
   void sinkViews();
   void splitUnrelated();
+  /// Values of the whole space, and of them what a product goes into, apart
+  /// from those of rows and cells.
+  struct Results {
+    llvm::SmallVector<mlir::Value> products, others, rows;
+  };
+  Results resultsOf(const Group &group,
+                    llvm::ArrayRef<mlir::Operation *> body) const;
   bool orderResults(Group &group) const;
   llvm::SmallVector<mlir::Operation *> bodyOf(const Group &group) const;
   bool isInMemory(mlir::Value value, const Group &group) const;

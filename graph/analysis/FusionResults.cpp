@@ -1,5 +1,7 @@
 // What the groups of a fusion plan store.
 #include "graph/analysis/FusionPlan.h"
+#include "graph/analysis/Cells.h"
+#include "graph/analysis/Walked.h"
 #include "graph/analysis/Weights.h"
 
 using namespace mlir;
@@ -90,13 +92,9 @@ SmallVector<Operation *> FusionPlan::bodyOf(const Group &group) const {
   return body.takeVector();
 }
 
-/// Finds an order of the results in which all follow from the first, as
-/// verify-kernels wants it. False where there is none.
-bool FusionPlan::orderResults(Group &group) const {
-  llvm::sort(group.ops, [&](Operation *a, Operation *b) {
-    return position.lookup(a) < position.lookup(b);
-  });
-  SmallVector<Operation *> body = bodyOf(group);
+/// What the group has to store.
+FusionPlan::Results FusionPlan::resultsOf(const Group &group,
+                                          ArrayRef<Operation *> body) const {
   llvm::DenseSet<Value> fromProduct;
   for (Operation *op : body)
     if (group.hasAnchor(OpRole::Contraction) &&
@@ -104,7 +102,7 @@ bool FusionPlan::orderResults(Group &group) const {
            return fromProduct.contains(v);
          })))
       fromProduct.insert(op->result_begin(), op->result_end());
-  SmallVector<Value> products, others, rows;
+  Results results;
   for (Operation *op : group.ops)
     for (Value result : op->getResults()) {
       Readers readers;
@@ -114,19 +112,34 @@ bool FusionPlan::orderResults(Group &group) const {
           }))
         continue;
       auto place = group.space.lookup(result);
-      (place && place->extent != IterationSpace::Extent::Full ? rows
-       : fromProduct.contains(result)                         ? products
-                                                              : others)
+      (place && place->extent != IterationSpace::Extent::Full ? results.rows
+       : fromProduct.contains(result)                         ? results.products
+                                                              : results.others)
           .push_back(result);
     }
+  return results;
+}
+
+/// Finds an order of the results in which all follow from the first, as
+/// verify-kernels wants it, or from the product that a GPU's kernel may walk.
+/// False where there is none.
+bool FusionPlan::orderResults(Group &group) const {
+  llvm::sort(group.ops, [&](Operation *a, Operation *b) {
+    return position.lookup(a) < position.lookup(b);
+  });
+  SmallVector<Operation *> body = bodyOf(group);
+  auto [products, others, rows] = resultsOf(group, body);
   ArrayRef<Value> firsts = !products.empty() ? products
                            : !others.empty() ? others
                                              : rows;
-  for (unsigned i = 0, e = firsts.size(); i < e; ++i) {
-    SmallVector<Value> &results = group.results;
+  SmallVector<Value> &results = group.results;
+  auto begin = [&] {
     results.assign(products);
     results.append(others);
     results.append(rows);
+  };
+  for (unsigned i = 0, e = firsts.size(); i < e; ++i) {
+    begin();
     std::rotate(results.begin(), results.begin() + i, results.begin() + i + 1);
     if (body.size() == 1)
       return true;
@@ -134,10 +147,22 @@ bool FusionPlan::orderResults(Group &group) const {
     // Sums that are computed again have no place beside the anchor.
     bool isAround =
         space && (!group.anchor || space->contains(group.anchor->getResult(0)));
-    if (isAround && getResultMaps(*space, results))
+    Value cut = isAround ? getCut(*space, results) : Value();
+    if (isAround &&
+        getResultMaps(*space, cut ? cut : results.front(), results))
       return true;
   }
-  return firsts.empty();
+  if (firsts.empty())
+    return true;
+  bool hasProduct =
+      limits.instances > 0 && group.hasAnchor(OpRole::Contraction);
+  if (!hasProduct || llvm::any_of(body, [&](Operation *op) {
+        return op != group.anchor && roleOf(op) == OpRole::Contraction;
+      }))
+    return false;
+  begin();
+  auto space = getIterationSpace(body, results);
+  return space && followFromProduct(*space, group.anchor, results);
 }
 
 /// Where permutations and reshapes mix so that results of a kernel do not

@@ -1,90 +1,10 @@
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Cells.h"
+#include "graph/analysis/Walked.h"
 
 using namespace mlir;
 
 namespace charonia::graph {
-
-/// The inverse of a map from coordinates of shape `to` to coordinates of shape
-/// `from`, where each coordinate is passed on as it is and nothing is repeated.
-static AffineMap invert(AffineMap map, ArrayRef<AffineExpr> from,
-                        ArrayRef<AffineExpr> to) {
-  MLIRContext *context = map.getContext();
-  SmallVector<AffineExpr> results(to.size());
-  for (auto [i, e] : llvm::enumerate(map.getResults())) {
-    if (auto d = dyn_cast<AffineDimExpr>(e); d && !results[d.getPosition()])
-      results[d.getPosition()] = getAffineDimExpr(i, context);
-    else if (constantOf(from[i]) != 1)
-      return {};
-  }
-  for (auto [d, e] : llvm::enumerate(results)) {
-    if (e && to[d] != from[cast<AffineDimExpr>(e).getPosition()])
-      return {}; // part of the operand, as a slice gives it
-    if (e)
-      continue;
-    if (constantOf(to[d]) != 1)
-      return {}; // repeated along d
-    e = getAffineConstantExpr(0, context);
-  }
-  return AffineMap::get(from.size(), 0, results, context);
-}
-
-AffineMap getForwardMap(GraphOpInterface op, unsigned operand) {
-  AffineMap map = op.getOperandMap(operand);
-  if (!map)
-    return {};
-  Exprs from = getShape(op->getOperand(operand)),
-        to = getShape(op->getResult(0));
-  if (AffineMap inverse = invert(map, from, to))
-    return inverse;
-  if (isSameBytes(op))
-    return reshapeMap(to, from, op->getContext());
-  return {};
-}
-
-bool isSameBytes(Operation *op) {
-  auto view = dyn_cast<GraphOpInterface>(op);
-  if (!view || view.getRole() != OpRole::View)
-    return false;
-  Exprs from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
-  MLIRContext *context = op->getContext();
-  if (numElements(from, context) != numElements(to, context))
-    return false;
-  return simplify(view.getOperandMap(0), to) ==
-         simplify(reshapeMap(from, to, context), to);
-}
-
-unsigned countTerms(AffineMap map, unsigned most) {
-  SmallVector<AffineExpr> work;
-  if (map)
-    work.append(map.getResults().begin(), map.getResults().end());
-  unsigned terms = 0;
-  while (!work.empty() && terms < most) {
-    ++terms;
-    if (auto binary = dyn_cast<AffineBinaryOpExpr>(work.pop_back_val()))
-      work.append({binary.getLHS(), binary.getRHS()});
-  }
-  return terms;
-}
-
-bool keepsInnermost(AffineMap map, ArrayRef<AffineExpr> shape,
-                    ArrayRef<AffineExpr> memory) {
-  constexpr int64_t shortestRun = 8;
-  int64_t dim = shape.size() - 1, last = memory.size() - 1;
-  while (dim >= 0 && constantOf(shape[dim]) == 1)
-    --dim;
-  while (last >= 0 && constantOf(memory[last]) == 1)
-    --last;
-  if (dim < 0 || last < 0)
-    return true;
-  AffineExpr e = map.getResult(last);
-  if (auto wrapped = dyn_cast<AffineBinaryOpExpr>(e);
-      wrapped && e.getKind() == AffineExprKind::Mod)
-    if (constantOf(wrapped.getRHS()).value_or(0) >= shortestRun)
-      e = wrapped.getLHS();
-  AffineExpr d = getAffineDimExpr(dim, map.getContext());
-  return e.isFunctionOfDim(dim) && !simplify(e - d).isFunctionOfDim(dim);
-}
 
 //===----------------------------------------------------------------------===//
 // Fitting operators into a space
@@ -116,6 +36,20 @@ struct IterationSpace::Path {
       map = composeMaps(step, map, extents);
     }
     return map;
+  }
+  /// The same to coordinates of what `op` makes of its operand, and null where
+  /// it is not seen that this reads the placed value at its place.
+  AffineMap forward(AffineMap map, ArrayRef<AffineExpr> extents,
+                    GraphOpInterface op, unsigned operand, bool mayRoll) const {
+    SmallVector<GraphOpInterface> steps(llvm::reverse(views));
+    bool isView = op.getRole() == OpRole::View && operand == 0;
+    if (isView)
+      steps.push_back(op);
+    map = composeForward(steps, map, extents, mayRoll);
+    if (!map || isView)
+      return map;
+    AffineMap step = getForwardMap(op, operand);
+    return step ? composeMaps(step, map, extents) : step;
   }
 };
 
@@ -225,6 +159,16 @@ IterationSpace::fitReduction(GraphOpInterface op,
                op.getRole() == OpRole::Reduction ? Extent::Row : Extent::Full};
 }
 
+/// Coordinates of what is computed of cells from those of its operand.
+static AffineMap cellsOf(AffineMap operand, GraphOpInterface op,
+                         ArrayRef<AffineExpr> extents) {
+  SmallVector<AffineExpr> results;
+  for (auto [e, cell, kept] :
+       llvm::zip_equal(operand.getResults(), op.getCells(), keptOfCells(op)))
+    results.push_back(cell == kept ? e : e.floorDiv(cell) * kept + e % kept);
+  return simplify(mapOf(extents.size(), results, op->getContext()), extents);
+}
+
 std::optional<IterationSpace::Place>
 IterationSpace::fitCells(GraphOpInterface op,
                          IsTransparent isTransparent) const {
@@ -233,20 +177,16 @@ IterationSpace::fitCells(GraphOpInterface op,
                           : mapToFull(op->getOpOperand(0), isTransparent);
   if (!operand)
     return std::nullopt;
-  SmallVector<AffineExpr> results;
   Extent extent = Extent::Full;
-  for (auto [e, cell, kept] :
-       llvm::zip_equal(operand.getResults(), op.getCells(), keptOfCells(op))) {
-    results.push_back(cell == kept ? e : e.floorDiv(cell) * kept + e % kept);
+  for (auto [cell, kept] : llvm::zip_equal(op.getCells(), keptOfCells(op)))
     if (cell != kept)
       extent = kept == 1 ? Extent::Cell : Extent::Part;
-  }
-  return Place{simplify(mapOf(shape.size(), results, op->getContext()), shape),
-               extent};
+  return Place{cellsOf(operand, op, shape), extent};
 }
 
 std::optional<IterationSpace::Place>
-IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
+IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent,
+                    bool mayRoll) const {
   if (op->getNumResults() != 1)
     return std::nullopt;
   if (isRowOperator(op))
@@ -255,7 +195,8 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
     return fitCells(op, isTransparent);
 
   SmallVector<std::pair<unsigned, Path>> placed;
-  SmallVector<Place> candidates;
+  /// With the entry that each follows from, and so reads at its place.
+  SmallVector<std::pair<Place, std::optional<size_t>>> candidates;
   for (OpOperand &operand : op->getOpOperands()) {
     std::optional<Path> path = pathTo(operand, isTransparent);
     if (!path)
@@ -266,33 +207,37 @@ IterationSpace::fit(GraphOpInterface op, IsTransparent isTransparent) const {
         (from.extent == Extent::Part && op.getRole() != OpRole::Pointwise &&
          op.getRole() != OpRole::View))
       return std::nullopt;
-    if (AffineMap map = path->forward(from.map, shape))
-      if (AffineMap step = getForwardMap(op, operand.getOperandNumber()))
-        candidates.push_back({composeMaps(step, map, shape), from.extent});
+    if (AffineMap map = path->forward(from.map, shape, op,
+                                      operand.getOperandNumber(), mayRoll))
+      candidates.push_back({{map, from.extent}, placed.size()});
     placed.push_back({operand.getOperandNumber(), std::move(*path)});
   }
   if (placed.empty())
     return std::nullopt;
   // A row value that is broadcast back over the rows that it came from.
   if (graph::getShape(op->getResult(0)) == shape)
-    candidates.push_back({identity(shape, op->getContext()), Extent::Full});
+    candidates.push_back(
+        {{identity(shape, op->getContext()), Extent::Full}, std::nullopt});
 
-  auto readsInPlace = [&](const Place &candidate) {
-    return llvm::all_of(placed, [&](const auto &entry) {
-      AffineMap map = op.getOperandMap(entry.first);
+  auto readsInPlace = [&](const Place &candidate, std::optional<size_t> from) {
+    return llvm::all_of(llvm::enumerate(placed), [&](const auto &entry) {
+      if (entry.index() == from)
+        return true;
+      AffineMap map = op.getOperandMap(entry.value().first);
       if (map)
-        map = entry.second.backward(map);
+        map = entry.value().second.backward(map);
       if (!map)
         return false;
       AffineMap read = composeMaps(map, candidate.map, shape);
       return read.getResults() ==
-             simplify(lookup(entry.second.placed)->map, shape).getResults();
+             simplify(lookup(entry.value().second.placed)->map, shape)
+                 .getResults();
     });
   };
   // A full place first: a row value beside a full one must not pull it to rows.
   for (Extent extent : {Extent::Full, Extent::Row, Extent::Part})
-    for (const Place &candidate : candidates)
-      if (candidate.extent == extent && readsInPlace(candidate))
+    for (const auto &[candidate, from] : candidates)
+      if (candidate.extent == extent && readsInPlace(candidate, from))
         return candidate;
   return std::nullopt;
 }
@@ -363,7 +308,17 @@ AffineMap IterationSpace::mapBetween(Value from, Value to) const {
         mapOf(fromShape.size(), applyMap(target->map, dims), context),
         fromShape);
   }
-  // Else they must be reshapes of each other.
+  if (target->extent == Extent::Cell && from != to) {
+    // From where its elements are its cells follow.
+    auto op = to.getDefiningOp<GraphOpInterface>();
+    AffineMap elements = mapBetween(from, op->getOperand(0));
+    return elements ? cellsOf(elements, op, fromShape) : elements;
+  }
+  // Else they must lie at the same place, or be reshapes of each other.
+  if (source->extent == Extent::Full && fromShape == toShape &&
+      simplify(source->map, shape).getResults() ==
+          simplify(target->map, shape).getResults())
+    return AffineMap::getMultiDimIdentityMap(fromShape.size(), context);
   if (numElements(fromShape, context) != numElements(toShape, context))
     return {};
   AffineMap map = reshapeMap(toShape, fromShape, context);
@@ -504,21 +459,20 @@ static bool rowsHaveElements(const IterationSpace &space, Value value) {
   return true;
 }
 
-std::optional<SmallVector<AffineMap>> getResultMaps(const IterationSpace &space,
-                                                    ValueRange results) {
+std::optional<SmallVector<AffineMap>>
+getResultMaps(const IterationSpace &space, Value first, ValueRange results) {
   auto isRow = [&](Value result) {
     auto place = space.lookup(result);
     return place && place->extent == IterationSpace::Extent::Row;
   };
-  if (!isRow(results.front()) && llvm::any_of(results, isRow) &&
-      !rowsHaveElements(space, results.front()))
+  if (!isRow(first) && llvm::any_of(results, isRow) &&
+      !rowsHaveElements(space, first))
     return std::nullopt;
-  if (!getCellSides(space, results))
+  if (!getCellSides(space, first, results))
     return std::nullopt;
   SmallVector<AffineMap> maps;
-  Value walked = getWalked(space, results);
   for (Value result : results) {
-    maps.push_back(space.mapBetween(walked, result));
+    maps.push_back(space.mapBetween(first, result));
     if (!maps.back())
       return std::nullopt;
   }
@@ -529,14 +483,15 @@ std::optional<SmallVector<AffineMap>> getResultMaps(KernelOp kernel) {
   ValueRange results = kernel.getBody().front().getTerminator()->getOperands();
   // What is stored as it is, and several times, may be an argument, which has
   // no space around it.
-  if (llvm::all_equal(results) && !readsCells(kernel))
+  if (llvm::all_equal(results) && getFirst(kernel) == results.front())
     return SmallVector<AffineMap>(
         results.size(),
         AffineMap::getMultiDimIdentityMap(
             cast<RankedTensorType>(results.front().getType()).getRank(),
             kernel.getContext()));
   std::optional<IterationSpace> space = getIterationSpace(kernel);
-  return space ? getResultMaps(*space, results) : std::nullopt;
+  return space ? getResultMaps(*space, getFirst(kernel), results)
+               : std::nullopt;
 }
 
 } // namespace charonia::graph

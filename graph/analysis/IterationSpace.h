@@ -10,29 +10,12 @@
 #ifndef CHARONIA_GRAPH_ANALYSIS_ITERATIONSPACE_H
 #define CHARONIA_GRAPH_ANALYSIS_ITERATIONSPACE_H
 
-#include "graph/ir/Dialect.h"
+#include "graph/analysis/ViewMaps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallBitVector.h"
 
 namespace charonia::graph {
-
-/// The map from coordinates of operand `operand` to coordinates of result 0,
-/// where the two are one-to-one; null otherwise.
-mlir::AffineMap getForwardMap(GraphOpInterface op, unsigned operand);
-
-/// Whether `op` is a view that leaves every element at its byte: a reshape, or
-/// a transpose that moves unit dimensions only. Its result is an alias.
-bool isSameBytes(mlir::Operation *op);
-
-/// Terms of all coordinates of a map, up to `most`; null has none.
-unsigned countTerms(mlir::AffineMap map, unsigned most = 1 << 16);
-
-/// Whether neighbours along the innermost dimension of `shape` are neighbours
-/// along that of `memory`, in runs of some length at least. `map` goes from
-/// coordinates of `shape` to coordinates of `memory`.
-bool keepsInnermost(mlir::AffineMap map, llvm::ArrayRef<mlir::AffineExpr> shape,
-                    llvm::ArrayRef<mlir::AffineExpr> memory);
 
 /// Whether each program instance of a kernel may compute an anchor once more,
 /// in front of what it stores: a reduction, or the columns of a product of a
@@ -71,8 +54,9 @@ public:
 
   /// The place of result 0 of `op`, some of whose operands are placed, if every
   /// one of those is read exactly where it is placed; nothing otherwise.
-  std::optional<Place> fit(GraphOpInterface op,
-                           IsTransparent isTransparent) const;
+  /// `mayRoll`: see composeForward.
+  std::optional<Place> fit(GraphOpInterface op, IsTransparent isTransparent,
+                           bool mayRoll = true) const;
 
   /// Where `operand` is read by its operator, which is placed: backward, one
   /// step; nothing where that is not one-to-one.
@@ -125,12 +109,14 @@ getIterationSpace(llvm::ArrayRef<mlir::Operation *> body,
                   mlir::ValueRange results);
 std::optional<IterationSpace> getIterationSpace(KernelOp kernel);
 
-/// For each result of a kernel, the map from coordinates of its first result.
-/// The first result is full where any is, so that maps to row values leave
-/// dimensions out. Nothing for kernels that form-kernels does not make: rows
-/// may not be without elements where others of a kernel's results are full.
+/// For each result of a kernel, the map from coordinates of `first`, such as
+/// its first result. The first result is full where any is, so that maps to row
+/// values leave dimensions out. Nothing for kernels that form-kernels does not
+/// make: rows may not be without elements where others of a kernel's results
+/// are full.
 std::optional<llvm::SmallVector<mlir::AffineMap>>
-getResultMaps(const IterationSpace &space, mlir::ValueRange results);
+getResultMaps(const IterationSpace &space, mlir::Value first,
+              mlir::ValueRange results);
 std::optional<llvm::SmallVector<mlir::AffineMap>>
 getResultMaps(KernelOp kernel);
 

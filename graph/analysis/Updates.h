@@ -10,11 +10,6 @@ namespace charonia::graph {
 /// kernels that write their results.
 std::optional<unsigned> getUpdatedInput(KernelOp kernel);
 
-/// The value inside of the kernel whose elements are dealt out to program
-/// instances: the first result, the operand that its operator walks, or what is
-/// cut into cells of which others have elements.
-mlir::Value getWalked(KernelOp kernel);
-
 } // namespace charonia::graph
 
 #endif

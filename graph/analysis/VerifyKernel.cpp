@@ -1,6 +1,7 @@
 #include "graph/analysis/VerifyKernel.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Updates.h"
+#include "graph/analysis/Walked.h"
 #include "graph/analysis/Weights.h"
 
 using namespace mlir;
@@ -52,6 +53,8 @@ LogicalResult charonia::graph::verifyKernel(KernelOp kernel,
     return kernel.emitOpError("has more than one anchor");
   if (failed(verifyUpdate(kernel, replaced)))
     return failure();
+  if (kernel->hasAttr(kWalksProductAttr) && !mayWalkProduct(kernel))
+    return kernel.emitOpError("has no product that it could walk");
   if (!space || !getResultMaps(kernel))
     return kernel.emitOpError(
         "has a result that does not follow from its first");

@@ -1,5 +1,6 @@
 #include "graph/analysis/Computing.h"
 #include "graph/analysis/FusionPlan.h"
+#include "graph/analysis/Walked.h"
 #include "graph/analysis/Weights.h"
 #include "graph/passes/OpenParts.h"
 #include "graph/passes/Passes.h"
@@ -19,9 +20,10 @@ namespace {
 class Rewriter {
 public:
   Rewriter(Block &block, const FusionPlan &plan, const Facts &facts,
-           bool denseRows)
+           bool denseRows, bool walksProducts)
       : plan(plan), facts(facts), denseRows(denseRows),
-        builder(block.getTerminator()), terminator(block.getTerminator()) {}
+        walksProducts(walksProducts), builder(block.getTerminator()),
+        terminator(block.getTerminator()) {}
 
   void run() {
     Block &block = *terminator->getBlock();
@@ -109,6 +111,8 @@ private:
         builder, location, ValueRange(yielded).getTypes(), inputs,
         builder.getStringAttr(names[&group]), DictionaryAttr());
     kernel.getBody().push_back(body);
+    if (walksProducts && shouldWalkProduct(kernel))
+      kernel->setAttr(kWalksProductAttr, builder.getUnitAttr());
     for (auto [value, result] : llvm::zip(group.results, kernel.getResults()))
       memory[value] = value.getType() == result.getType()
                           ? Value(result)
@@ -157,6 +161,9 @@ private:
   const FusionPlan &plan;
   Facts facts;
   bool denseRows;
+  /// Whether tiles of products are theirs where rows move behind them: on a
+  /// GPU, where what is copied ahead should lie as it is multiplied.
+  bool walksProducts;
   OpBuilder builder;
   Operation *terminator;
   llvm::DenseMap<Value, Value> memory;
@@ -177,7 +184,8 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     limits.instances = instances;
     FusionPlan plan(block, getSymbols(module), limits);
     std::vector<FusionPlan::Decision> decisions = plan.decisions();
-    Rewriter rewriter(block, plan, getFacts(module), denseRows);
+    Rewriter rewriter(block, plan, getFacts(module), denseRows,
+                      /*walksProducts=*/instances > 0);
     rewriter.run();
     describe(decisions, rewriter);
   }

@@ -2,6 +2,7 @@
 #include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Ranges.h"
+#include "graph/analysis/Walked.h"
 #include "graph/analysis/Weights.h"
 #include "graph/ir/FormedOps.h"
 #include "graph/passes/Expression.h"
@@ -232,15 +233,9 @@ private:
     return weights.make<CastOp>(weights.get(), full);
   }
 
-  static Exprs withoutOnes(Value value) {
-    Exprs shape = getShape(value);
-    llvm::erase_if(shape, [](AffineExpr e) { return constantOf(e) == 1; });
-    return shape;
-  }
-
   /// Whether `value` is computed element by element from a product's result,
-  /// rows of columns staying these, and from nothing that comes later: then it
-  /// is in that product's kernel.
+  /// rows of columns staying these though they may move, and from nothing that
+  /// comes later: then it is in that product's kernel.
   bool isBehindProduct(Value value) {
     llvm::SmallSetVector<Value, 8> values;
     values.insert(value);
@@ -249,9 +244,7 @@ private:
       auto op = values[i].getDefiningOp<GraphOpInterface>();
       if (!op || weightsOnly(values[i]))
         continue;
-      bool isAlias = isSameBytes(op) && withoutOnes(op->getOperand(0)) ==
-                                            withoutOnes(op->getResult(0));
-      if (op.getRole() == OpRole::Pointwise || isAlias) {
+      if (op.getRole() == OpRole::Pointwise || keepsRows(op)) {
         values.insert(op->operand_begin(), op->operand_end());
         continue;
       }
@@ -259,8 +252,70 @@ private:
         last = op;
     }
     return last && columnOfCells(last) &&
-           withoutOnes(last->getResult(0)) == withoutOnes(value) &&
+           hasPlace(last, values.getArrayRef()) &&
            fitBehind(last, values.getArrayRef());
+  }
+
+  /// Whether each element of the first of `values`, with all that it is
+  /// computed of behind a product, has a place of its own in the product's
+  /// result: tiles have whole rows of it, or runs of these.
+  static bool hasPlace(GraphOpInterface product, ArrayRef<Value> values) {
+    FusionLimits limits;
+    IterationSpace space = IterationSpace::of(product);
+    llvm::SmallPtrSet<Operation *, 16> behind{product.getOperation()};
+    SmallVector<Operation *> ops;
+    for (Value value : values)
+      if (Operation *op = value.getDefiningOp();
+          op && product->isBeforeInBlock(op))
+        ops.push_back(op);
+    llvm::sort(
+        ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    unsigned moves = 0;
+    bool mayRoll = givesRows(product);
+    for (Operation *op : ops) {
+      if (llvm::none_of(op->getOperands(), [&](Value operand) {
+            return behind.contains(operand.getDefiningOp());
+          }))
+        continue;
+      behind.insert(op);
+      auto graphOp = cast<GraphOpInterface>(op);
+      bool isView = graphOp.getRole() == OpRole::View;
+      moves += isView && !isSameBytes(op);
+      // A roll has one behind the last of its views.
+      auto place =
+          space.fit(graphOp, [](Operation *) { return true; }, mayRoll);
+      if (moves > limits.maxViews ||
+          (place ? countTerms(place->map, limits.maxTerms + 1) > limits.maxTerms
+                 : !isView))
+        return false;
+      if (place)
+        space.add(op->getResult(0), *place);
+    }
+    auto place = space.lookup(values.front());
+    return place && place->extent == IterationSpace::Extent::Full &&
+           keepsColumns(product, place->map);
+  }
+
+  /// Whether the last coordinate is that of a product's columns, the others are
+  /// of its rows, and none is of rows of several matrices.
+  static bool keepsColumns(GraphOpInterface product, AffineMap map) {
+    SmallVector<DimKind> kinds = product.getResultDimKinds();
+    Exprs shape = getShape(product->getResult(0));
+    unsigned column = kinds.size() - 1;
+    if (map.getResults().back() !=
+        getAffineDimExpr(column, product->getContext()))
+      return false;
+    return llvm::all_of(map.getResults().drop_back(), [&](AffineExpr e) {
+      std::optional<DimKind> one;
+      for (unsigned d = 0; d <= column; ++d) {
+        if (!e.isFunctionOfDim(d) || constantOf(shape[d]) == 1)
+          continue;
+        if (d == column || (one && *one != kinds[d]))
+          return false;
+        one = kinds[d];
+      }
+      return true;
+    });
   }
 
   /// Whether those of the values that are computed behind a product, and sums

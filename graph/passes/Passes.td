@@ -205,6 +205,7 @@ def NormalizeProducts : Pass<"normalize-products", "mlir::func::FuncOp"> {
     the others read the rows as they are (`normalized_matmul`), and no kernel normalizes. g W and s W
     are made in f32 of the weights as they are there and rounded once; sums of columns and of runs
     are those of what was rounded. What else reads the rows where a product ends normalizes them itself (`normalize_rows`).
+    Rows may move as a whole between that product and the normalization, through views, where each has a place.
     For GPU targets, of `leastRows` to `mostRows` rows: of more a kernel that normalizes takes
     less than what it does to the others.
   }];

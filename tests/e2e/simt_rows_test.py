@@ -107,6 +107,32 @@ def test_windows(tmp_path, shift):
     m.check(tmp_path, n, None, "sm_90a", "fp16")
 
 
+def rolled(m: Rows, x: str, shape: tuple[int, ...], axis: int, by: int) -> str:
+    """A roll as views: twice the rows, and a part of them."""
+    sizes = list(shape)
+    twice = m.add("Expand", m.add("Unsqueeze", x, m.shape(axis)), m.shape(*sizes[:axis], 2, *sizes[axis:]))
+    twice = m.add("Reshape", twice, m.shape(*sizes[:axis], 2 * sizes[axis], *sizes[axis + 1 :]))
+    return m.add("Slice", twice, m.shape(by), m.shape(by + sizes[axis]), m.shape(axis))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("precision", SMALL)
+@pytest.mark.parametrize("shift", [0, 2])
+@pytest.mark.parametrize("batch, height, width, window, kernels", [(1, 9, 6, 3, 4), (2, 10, 15, 5, 4), (1, 7, 7, 7, 4)])
+def test_from_windows(tmp_path, target, precision, shift, batch, height, width, window, kernels):
+    """Rows that go from windows to their places, and roll there, before they are added and normalized, as in Swin."""
+    m = Rows(height)
+    down, right, channels = height // window, width // window, 96
+    x = m.linear(m.input("x", batch * down * right, window * window, 64), 64, channels)
+    x = m.add("Reshape", x, m.shape(batch, down, right, window, window, channels))
+    x = m.add("Reshape", m.add("Transpose", x, perm=[0, 1, 3, 2, 4, 5]), m.shape(batch, height, width, channels))
+    for axis in (1, 2) if shift else ():
+        x = rolled(m, x, (batch, height, width, channels), axis, shift)
+    s = m.add("Add", m.input("y", batch, height, width, channels), x)
+    inner = m.add("Relu", m.linear(m.normalized(s, channels), channels, 72))
+    m.check(tmp_path, m.add("Add", m.linear(inner, 72, channels), s), kernels, target, precision)
+
+
 @pytest.mark.parametrize("precision", SMALL)
 @pytest.mark.parametrize("of_row", [8.003, None])
 def test_equal_terms(tmp_path, precision, of_row):

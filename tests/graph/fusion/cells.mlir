@@ -86,12 +86,12 @@ func.func @images(%x: tensor<3x7x7x96xf16>) -> (tensor<3x7x7x208xf16>, tensor<3x
 
 // -----
 
-// Rows of a tile that are stored in another order are no cells: a kernel of
-// their own adds them up, and the others stay together.
+// Rows of a tile may be stored in another order: the kernel walks its product,
+// whose rows are cells.
 // BEGIN-LABEL: func.func @windows
 // CHECK-LABEL: func.func @windows
-// CHECK:         graph.kernel "conv_max_cast"({{.*}}) -> (tensor<1x14x14x64xf32>, tensor<2x2x7x7x64xf16>)
-// CHECK:         graph.kernel "pool
+// CHECK:         graph.kernel "conv_max_cast_pool"({{.*}}) attributes {graph.walks_product} : ({{.*}}) -> (tensor<2x2x7x7x64xf16>, tensor<1x4x64xf32>)
+// CHECK:         graph.kernel "reduce
 func.func @windows(%x: tensor<1x14x14x96xf16>) -> (tensor<2x2x7x7x64xf16>, tensor<1x1x1x64xf32>) {
   %zero = graph.constant dense<0.0> : tensor<f16>
   %w = graph.weight "w" : tensor<64x1x1x96xf16>
@@ -122,4 +122,62 @@ func.func @later(%x: tensor<1x16x27x8xf32>) -> (tensor<1x16x27x8xf32>, tensor<1x
   %3 = graph.mul %0, %2 : (tensor<1x16x27x8xf32>, tensor<1x1x1x8xf32>) -> tensor<1x16x27x8xf32>
   %4 = graph.reduce sum %3 {axes = array<i64: 1, 2>, keepdims} : (tensor<1x16x27x8xf32>) -> tensor<1x1x1x8xf32>
   return %3, %4 : tensor<1x16x27x8xf32>, tensor<1x1x1x8xf32>
+}
+
+// -----
+
+// Cells of a row's columns stay these where whole rows move: the sums stay in
+// the kernel that stores the rows in another order than a product gives them,
+// or rolled.
+// CHECK-LABEL: func.func @rows
+// CHECK:         graph.kernel "matmul_add_cast_sum_runs"({{.*}}) attributes {graph.walks_product} : ({{.*}}) -> (tensor<1x8x8x96xf16>, tensor<1x8x8x3xf32>)
+// CHECK-NOT:     graph.kernel
+func.func @rows(%x: tensor<4x16x48xf16>, %r: tensor<1x8x8x96xf16>) -> (tensor<1x8x8x96xf16>, tensor<1x8x8x3xf32>) {
+  %w = graph.weight "w" : tensor<48x96xf16>
+  %0 = graph.matmul %x, %w : (tensor<4x16x48xf16>, tensor<48x96xf16>) -> tensor<4x16x96xf16>
+  %1 = graph.reshape %0 : (tensor<4x16x96xf16>) -> tensor<2x2x4x4x96xf16>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 2, 1, 3, 4>} : (tensor<2x2x4x4x96xf16>) -> tensor<2x4x2x4x96xf16>
+  %3 = graph.reshape %2 : (tensor<2x4x2x4x96xf16>) -> tensor<1x1x8x8x96xf16>
+  %4 = graph.broadcast %3 : (tensor<1x1x8x8x96xf16>) -> tensor<1x2x8x8x96xf16>
+  %5 = graph.reshape %4 : (tensor<1x2x8x8x96xf16>) -> tensor<1x16x8x96xf16>
+  %6 = graph.slice %5 {starts = affine_map<() -> (0, 5, 0, 0)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x16x8x96xf16>) -> tensor<1x8x8x96xf16>
+  %7 = graph.add %r, %6 : (tensor<1x8x8x96xf16>, tensor<1x8x8x96xf16>) -> tensor<1x8x8x96xf16>
+  %8 = graph.cast %7 {graph.as_stored, to = f32} : (tensor<1x8x8x96xf16>) -> tensor<1x8x8x96xf32>
+  %9 = graph.sum_runs %8 {run = 32 : i64} : (tensor<1x8x8x96xf32>) -> tensor<1x8x8x3xf32>
+  return %7, %9 : tensor<1x8x8x96xf16>, tensor<1x8x8x3xf32>
+}
+
+// -----
+
+// Two results whose rows lie in different orders, neither the product's, follow
+// from that. Where what is multiplied lies as what is stored, that is the order
+// to walk in. A CPU stores what rolls by itself.
+// CHECK-LABEL: func.func @orders
+// CHECK:         graph.kernel "matmul_abs_add"({{.*}}) attributes {graph.walks_product} : ({{.*}}) -> (tensor<6x4x96xf16>, tensor<4x6x96xf16>)
+// CHECK-NOT:     graph.kernel
+// CPU-LABEL: func.func @orders
+// CPU-NOT:     graph.walks_product
+// CPU:         graph.kernel "add"
+// CHECK-LABEL: func.func @back
+// CHECK:         graph.kernel "matmul_abs"({{[^)]*}}) : (
+// CPU-LABEL: func.func @back
+func.func @orders(%x: tensor<4x6x48xf16>, %r: tensor<4x6x96xf16>) -> (tensor<6x4x96xf16>, tensor<4x6x96xf16>) {
+  %w = graph.weight "w" : tensor<48x96xf16>
+  %0 = graph.matmul %x, %w : (tensor<4x6x48xf16>, tensor<48x96xf16>) -> tensor<4x6x96xf16>
+  %1 = graph.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<4x6x96xf16>) -> tensor<6x4x96xf16>
+  %2 = graph.abs %1 : (tensor<6x4x96xf16>) -> tensor<6x4x96xf16>
+  %3 = graph.reshape %0 : (tensor<4x6x96xf16>) -> tensor<1x4x6x96xf16>
+  %4 = graph.broadcast %3 : (tensor<1x4x6x96xf16>) -> tensor<2x4x6x96xf16>
+  %5 = graph.reshape %4 : (tensor<2x4x6x96xf16>) -> tensor<8x6x96xf16>
+  %6 = graph.slice %5 {starts = affine_map<() -> (3, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<8x6x96xf16>) -> tensor<4x6x96xf16>
+  %7 = graph.add %6, %r : (tensor<4x6x96xf16>, tensor<4x6x96xf16>) -> tensor<4x6x96xf16>
+  return %2, %7 : tensor<6x4x96xf16>, tensor<4x6x96xf16>
+}
+func.func @back(%x: tensor<4x6x48xf16>) -> tensor<4x6x96xf16> {
+  %w = graph.weight "w" : tensor<48x96xf16>
+  %0 = graph.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<4x6x48xf16>) -> tensor<6x4x48xf16>
+  %1 = graph.matmul %0, %w : (tensor<6x4x48xf16>, tensor<48x96xf16>) -> tensor<6x4x96xf16>
+  %2 = graph.transpose %1 {permutation = array<i64: 1, 0, 2>} : (tensor<6x4x96xf16>) -> tensor<4x6x96xf16>
+  %3 = graph.abs %2 : (tensor<4x6x96xf16>) -> tensor<4x6x96xf16>
+  return %3 : tensor<4x6x96xf16>
 }

@@ -98,3 +98,54 @@ func.func @others(%x: tensor<64x48xf16>, %y: tensor<64x64xf16>, %z: tensor<64x48
   %10 = graph.matmul %9, %d : (tensor<64x64xf32>, tensor<64x40xf32>) -> tensor<64x40xf32>
   return %1, %2, %4, %7, %10 : tensor<64x64xf16>, tensor<64x40xf16>, tensor<64x40xf16>, tensor<64x40xf16>, tensor<64x40xf32>
 }
+
+// -----
+
+// Rows that go from windows to their places in the image, and roll there, are
+// still rows: their runs are added up where they are added to the image.
+// CHECK-LABEL: @windows
+// CHECK:         %[[X:.*]] = graph.add {{.*}} -> tensor<1x8x8x96xf16>
+// CHECK:         graph.sum_runs {{.*}} -> tensor<1x8x8x3xf32>
+// CHECK:         graph.sum_runs {{.*}} -> tensor<1x8x8x3xf32>
+// CHECK-NOT:     graph.normalize %
+// CHECK:         graph.normalized_matmul %[[X]]
+func.func @windows(%x: tensor<4x16x48xf16>, %r: tensor<1x8x8x96xf16>) -> (tensor<1x8x8x40xf16>, tensor<1x8x8x96xf16>) {
+  %a = graph.weight "a" : tensor<48x96xf16>
+  %w = graph.weight "w" : tensor<96x40xf16>
+  %0 = graph.matmul %x, %a : (tensor<4x16x48xf16>, tensor<48x96xf16>) -> tensor<4x16x96xf16>
+  %1 = graph.reshape %0 : (tensor<4x16x96xf16>) -> tensor<2x2x4x4x96xf16>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 2, 1, 3, 4>} : (tensor<2x2x4x4x96xf16>) -> tensor<2x4x2x4x96xf16>
+  %3 = graph.reshape %2 : (tensor<2x4x2x4x96xf16>) -> tensor<1x8x8x96xf16>
+  %4 = graph.broadcast %3 : (tensor<1x8x8x96xf16>) -> tensor<2x8x8x96xf16>
+  %5 = graph.reshape %4 : (tensor<2x8x8x96xf16>) -> tensor<1x16x8x96xf16>
+  %6 = graph.slice %5 {starts = affine_map<() -> (0, 5, 0, 0)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x16x8x96xf16>) -> tensor<1x8x8x96xf16>
+  %7 = graph.add %r, %6 : (tensor<1x8x8x96xf16>, tensor<1x8x8x96xf16>) -> tensor<1x8x8x96xf16>
+  %8 = graph.normalize %7 {axes = array<i64: 3>, epsilon = 1.0e-5 : f64} : (tensor<1x8x8x96xf16>) -> tensor<1x8x8x96xf16>
+  %9 = graph.matmul %8, %w : (tensor<1x8x8x96xf16>, tensor<96x40xf16>) -> tensor<1x8x8x40xf16>
+  return %9, %7 : tensor<1x8x8x40xf16>, tensor<1x8x8x96xf16>
+}
+
+// -----
+
+// Of windows that reach past the image some rows have no place there; rows of
+// several matrices are no tile's.
+// CHECK-LABEL: @apart
+// CHECK-COUNT-2: graph.normalize %
+// CHECK-NOT:     normalized_matmul
+func.func @apart(%x: tensor<4x16x48xf16>, %r: tensor<8x7x96xf16>, %y: tensor<4x16x48xf16>, %z: tensor<4x48x96xf16>) -> (tensor<8x7x40xf16>, tensor<64x40xf16>) {
+  %a = graph.weight "a" : tensor<48x96xf16>
+  %w = graph.weight "w" : tensor<96x40xf16>
+  %0 = graph.matmul %x, %a : (tensor<4x16x48xf16>, tensor<48x96xf16>) -> tensor<4x16x96xf16>
+  %1 = graph.reshape %0 : (tensor<4x16x96xf16>) -> tensor<2x2x4x4x96xf16>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 2, 1, 3, 4>} : (tensor<2x2x4x4x96xf16>) -> tensor<2x4x2x4x96xf16>
+  %3 = graph.reshape %2 : (tensor<2x4x2x4x96xf16>) -> tensor<8x8x96xf16>
+  %4 = graph.slice %3 {starts = affine_map<() -> (0, 0, 0)>, steps = array<i64: 1, 1, 1>} : (tensor<8x8x96xf16>) -> tensor<8x7x96xf16>
+  %5 = graph.add %r, %4 : (tensor<8x7x96xf16>, tensor<8x7x96xf16>) -> tensor<8x7x96xf16>
+  %6 = graph.normalize %5 {axes = array<i64: 2>, epsilon = 1.0e-5 : f64} : (tensor<8x7x96xf16>) -> tensor<8x7x96xf16>
+  %7 = graph.matmul %6, %w : (tensor<8x7x96xf16>, tensor<96x40xf16>) -> tensor<8x7x40xf16>
+  %8 = graph.matmul %y, %z : (tensor<4x16x48xf16>, tensor<4x48x96xf16>) -> tensor<4x16x96xf16>
+  %9 = graph.reshape %8 : (tensor<4x16x96xf16>) -> tensor<64x96xf16>
+  %10 = graph.normalize %9 {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<64x96xf16>) -> tensor<64x96xf16>
+  %11 = graph.matmul %10, %w : (tensor<64x96xf16>, tensor<96x40xf16>) -> tensor<64x40xf16>
+  return %7, %11 : tensor<8x7x40xf16>, tensor<64x40xf16>
+}

@@ -31,3 +31,17 @@ func.func @weight(%x: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Rows and columns of a product that mix are walked as they are stored.
+func.func @walked(%x: tensor<4x8xf32>, %y: tensor<8x6xf32>) -> tensor<6x4xf32> {
+  // expected-error@+1 {{'graph.kernel' op has no product that it could walk}}
+  %0 = graph.kernel "turned"(%x, %y) attributes {graph.walks_product} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<6x4xf32> {
+  ^bb0(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>):
+    %1 = graph.matmul %a, %b : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+    %2 = graph.transpose %1 {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>
+    graph.yield %2 : tensor<6x4xf32>
+  }
+  return %0 : tensor<6x4xf32>
+}
