@@ -97,9 +97,10 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
   }
 
   /// Leaves out of siblings of so many rows that memory counts those whose
-  /// results meet element by element, as a gate and what passes it do: apart,
-  /// the one that is computed last takes the others where it stores, while
-  /// slices of one would be read by a kernel of their own.
+  /// results meet element by element, as a gate and what passes it do, or go on
+  /// element by element alone: apart, the one that is computed last takes the
+  /// others where it stores, and each what is computed of it, while slices of
+  /// one would be read by a kernel of their own.
   void keepApart(Siblings &siblings) {
     Operation *first = siblings.ops.front();
     Exprs rows = getShape(first->getResult(0));
@@ -116,8 +117,23 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
         if (!isFirst)
           meeting.insert({op, other->second});
       }
-    llvm::erase_if(siblings.ops,
-                   [&](Operation *op) { return meeting.contains(op); });
+    llvm::erase_if(siblings.ops, [&](Operation *op) {
+      return meeting.contains(op) || goesOnAlone(op);
+    });
+  }
+
+  /// Whether more than a bias is computed of a product's result, element by
+  /// element, and nothing else reads it.
+  bool goesOnAlone(Operation *op) {
+    llvm::SetVector<Operation *> readers = pointwiseReaders(op);
+    auto isBias = [&](Operation *reader) {
+      return isa<AddOp>(reader) &&
+             llvm::any_of(reader->getOperands(), weightsOnly);
+    };
+    return !llvm::all_of(readers, isBias) &&
+           llvm::all_of(op->getResult(0).getUsers(), [&](Operation *user) {
+             return readers.contains(user);
+           });
   }
 
   /// Pointwise operators behind `op` that compute results of its shape.
