@@ -142,3 +142,66 @@ func.func @kernel(%x: tensor<2xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @cells_of_columns(%x: tensor<4x40xf32>) {
+  // expected-error @below {{cell_part of [4, 40]: the last dimension is no multiple of 16}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.cell_part %x {run = 8 : i64, parts = 2 : i64, part = 0 : i64} : (tensor<4x40xf32>) -> tensor<4x20xf32>
+  return
+}
+
+// -----
+
+func.func @no_such_part(%x: tensor<4x32xf32>) {
+  // expected-error @below {{cell_part: there is no part 2 of 2 of 8 neighbours}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.cell_part %x {run = 8 : i64, parts = 2 : i64, part = 2 : i64} : (tensor<4x32xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+func.func @part_in_front(%x: tensor<4x32xf32>) {
+  // expected-error @below {{cell_part: there is no part -1 of 2 of 8 neighbours}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.cell_part %x {run = 8 : i64, parts = 2 : i64, part = -1 : i64} : (tensor<4x32xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+func.func @other_shape_of_parts(%x: tensor<4x32xf32>) {
+  // expected-error @below {{op inferred type(s) 'tensor<4x16xf32>' are incompatible with return type(s) of operation 'tensor<4x32xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.cell_part %x {run = 8 : i64, parts = 2 : i64, part = 1 : i64} : (tensor<4x32xf32>) -> tensor<4x32xf32>
+  return
+}
+
+// -----
+
+func.func @part_of_a_scalar(%x: tensor<f32>) {
+  // expected-error @below {{cell_part of []: the last dimension is no multiple of 16}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.cell_part %x {run = 8 : i64, parts = 2 : i64, part = 1 : i64} : (tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @halves_of_columns(%x: tensor<4x24xf32>) {
+  // expected-error @below {{swap_halves of [4, 24]: the last dimension is no multiple of 16}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.swap_halves %x {run = 8 : i64} : (tensor<4x24xf32>) -> tensor<4x24xf32>
+  return
+}
+
+// -----
+
+func.func @halves_of_nothing(%x: tensor<4x24xf32>) {
+  // expected-error @below {{swap_halves of [4, 24]: the last dimension is no multiple of 0}}
+  // expected-error @below {{failed to infer returned types}}
+  %0 = graph.swap_halves %x {run = 0 : i64} : (tensor<4x24xf32>) -> tensor<4x24xf32>
+  return
+}

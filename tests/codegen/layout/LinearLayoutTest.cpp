@@ -288,4 +288,87 @@ TEST(Layouts, OperandsGoWithTheResult) {
   EXPECT_EQ(fmaResultLayout({16, 1}, {1, 1}).inBits(Dim::Lane), 5u);
 }
 
+/// An image of a tile of 32 rows and 16 columns without bit `bit` along an
+/// axis.
+Vector without(Vector image, unsigned axis, unsigned bit) {
+  unsigned below = bit + (axis ? 5 : 0);
+  return (image & ((Vector(1) << below) - 1)) | (image >> (below + 1) << below);
+}
+
+TEST(Layouts, WithoutABitEachHolderKeepsItsElement) {
+  std::mt19937 random(13);
+  for (int i = 0; i < 200; ++i) {
+    LinearLayout layout = randomLayout(random, {32, 16});
+    unsigned axis = random() % 2, bit = random() % (axis ? 4 : 5);
+    LinearLayout less = withoutBit(layout, axis, bit);
+    EXPECT_EQ(less.outBits(axisDim(axis)), layout.outBits(axisDim(axis)) - 1);
+    EXPECT_EQ(less.outBits(axisDim(1 - axis)),
+              layout.outBits(axisDim(1 - axis)));
+    holders(less); // all of the tile
+    for (unsigned w = 0; w < layout.inSize(Dim::Warp); ++w)
+      for (unsigned l = 0; l < layout.inSize(Dim::Lane); ++l) {
+        std::set<Vector> had, has;
+        for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r)
+          had.insert(without(elementAt(layout, r, l, w), axis, bit));
+        for (unsigned r = 0; r < less.inSize(Dim::Register); ++r)
+          has.insert(elementAt(less, r, l, w));
+        EXPECT_EQ(had, has);
+      }
+  }
+}
+
+TEST(Layouts, WithABitThreadsHoldBothElements) {
+  std::mt19937 random(17);
+  for (int i = 0; i < 200; ++i) {
+    LinearLayout layout = randomLayout(random, {32, 8});
+    unsigned bit = random() % 4; // of 16 columns then
+    LinearLayout more = withBit(layout, 1, bit);
+    EXPECT_EQ(more.inBits(Dim::Register), layout.inBits(Dim::Register) + 1);
+    EXPECT_EQ(more.outBits(axisDim(1)), 4u);
+    holders(more);
+    unsigned other = layout.inSize(Dim::Register);
+    for (unsigned w = 0; w < layout.inSize(Dim::Warp); ++w)
+      for (unsigned l = 0; l < layout.inSize(Dim::Lane); ++l)
+        for (unsigned r = 0; r < other; ++r) {
+          Vector own = elementAt(more, r, l, w);
+          EXPECT_EQ(without(own, 1, bit), elementAt(layout, r, l, w));
+          EXPECT_EQ(elementAt(more, r | other, l, w),
+                    own ^ (Vector(1) << (5 + bit)));
+        }
+    // What is added is what is taken away again.
+    EXPECT_EQ(withoutBit(more, 1, bit), layout);
+  }
+}
+
+TEST(Layouts, HoldingABitKeepsWhatThreadsHold) {
+  std::mt19937 random(19);
+  unsigned kept = 0;
+  for (int i = 0; i < 400; ++i) {
+    LinearLayout layout = randomLayout(random, {32, 16});
+    unsigned axis = random() % 2, bit = random() % (axis ? 4 : 5);
+    LinearLayout held = holdingBit(layout, axis, bit);
+    Vector step = Vector(1) << (bit + (axis ? 5 : 0));
+    EXPECT_EQ(held.outs(), layout.outs());
+    holders(held);
+    f2::Span registers(held.columnsOf(Dim::Register));
+    EXPECT_TRUE(registers.solve(step)) << held.str();
+    // No thread has lost anything.
+    for (unsigned w = 0; w < layout.inSize(Dim::Warp); ++w)
+      for (unsigned l = 0; l < layout.inSize(Dim::Lane); ++l)
+        for (unsigned r = 0; r < layout.inSize(Dim::Register); ++r)
+          EXPECT_TRUE(registers.solve(elementAt(layout, r, l, w) ^
+                                      elementAt(held, 0, l, w)));
+    EXPECT_EQ(holdingBit(held, axis, bit), held);
+    kept += held == layout;
+  }
+  EXPECT_LT(kept, 400u);
+  // Columns eight apart are one thread's of an accumulator; rows next to each
+  // other are not.
+  LinearLayout sums = mmaResultLayout({64, 32}, {2, 2});
+  EXPECT_EQ(holdingBit(sums, 1, 3), sums);
+  EXPECT_NE(holdingBit(sums, 0, 0), sums);
+  EXPECT_EQ(holdingBit(warpgroupResultLayout({64, 64}, {1, 1}), 1, 3),
+            warpgroupResultLayout({64, 64}, {1, 1}));
+}
+
 } // namespace
