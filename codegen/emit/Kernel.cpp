@@ -10,6 +10,7 @@
 #include "codegen/emit/rules/Rules.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/Walked.h"
+#include "graph/ir/FormedOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -384,13 +385,21 @@ FailureOr<Value> KernelBuilder::emitResult(const Demand &first,
     auto place = space->lookup(value);
     return place && place->extent == graph::IterationSpace::Extent::Full;
   };
-  // What views put elsewhere is computed in the order in which it is walked.
-  while (auto view = space && !walksProduct
-                         ? computed.getDefiningOp<graph::GraphOpInterface>()
-                         : graph::GraphOpInterface()) {
-    if (view.getRole() != graph::OpRole::View || !isFull(view->getOperand(0)))
+  // What views put elsewhere is computed in the order in which it is walked,
+  // and stored in its own type whatever it is converted to on the way.
+  auto isPassed = [](graph::GraphOpInterface op) {
+    auto cast = dyn_cast<graph::CastOp>(op.getOperation());
+    return op.getRole() == graph::OpRole::View ||
+           (cast && !op->hasAttr(graph::kAsStoredAttr) &&
+            isa<FloatType>(getElementTypeOrSelf(cast.getInput())) &&
+            isa<FloatType>(getElementTypeOrSelf(cast.getResult())));
+  };
+  while (auto op = space && !walksProduct
+                       ? computed.getDefiningOp<graph::GraphOpInterface>()
+                       : graph::GraphOpInterface()) {
+    if (!isPassed(op) || !isFull(op->getOperand(0)))
       break;
-    computed = view->getOperand(0);
+    computed = op->getOperand(0);
   }
   if (computed == demand.value)
     return e.emit(demand);

@@ -1,5 +1,6 @@
 #include "graph/passes/Columns.h"
 #include "graph/analysis/FusionPlan.h"
+#include "graph/analysis/Widening.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -7,9 +8,12 @@ using namespace charonia::graph;
 
 bool graph::hasOwnColumns(GraphOpInterface product, WeightsOnly &weightsOnly) {
   std::optional<Columns> columns = product.getColumns();
-  return product->getNumOperands() == 2 && columns &&
-         weightsOnly(product->getOperand(columns->operand)) &&
-         !weightsOnly(product->getOperand(1 - columns->operand));
+  if (product->getNumOperands() != 2 || !columns)
+    return false;
+  OpOperand &weights = product->getOpOperand(columns->operand);
+  return weightsOnly(weights.get()) &&
+         !weightsOnly(product->getOperand(1 - columns->operand)) &&
+         wideningOf(weights, weightsOnly).empty();
 }
 
 int64_t graph::rowsOf(GraphOpInterface product) {

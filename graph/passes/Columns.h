@@ -13,7 +13,7 @@ namespace charonia::graph {
 inline constexpr int64_t kColumnRun = 8;
 
 /// Whether the columns of a product are those of weights, which may lie in
-/// another order, and its rows are not.
+/// another order, and its rows are not. Narrow weights stay as they are.
 bool hasOwnColumns(GraphOpInterface product, WeightsOnly &weightsOnly);
 /// Rows at the sizes to optimize for.
 int64_t rowsOf(GraphOpInterface product);

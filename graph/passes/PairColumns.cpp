@@ -93,7 +93,9 @@ private:
 
   static bool isCutInRuns(AffineExpr columns, int64_t parts) {
     std::optional<int64_t> known = constantOf(columns);
-    return known && *known > 0 && *known % (kColumnRun * parts) == 0;
+    // Of a single cell the place of a column would not tell whether it is one.
+    return known && *known > kColumnRun * parts &&
+           *known % (kColumnRun * parts) == 0;
   }
 
   /// The two halves of a product's columns, or of these and a number that is

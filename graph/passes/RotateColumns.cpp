@@ -244,6 +244,8 @@ private:
     Value vectors = inGroups(b, loc, columns, columns, width), result = vectors;
     for (const Rotated &r : found)
       hoistOperands(r, vectors.getDefiningOp());
+    // What stood there may have moved.
+    b.setInsertionPointAfterValue(vectors);
     SmallVector<bool> done(found.size(), false);
     for (size_t i = 0; i < found.size(); ++i) {
       if (done[i])
@@ -279,8 +281,10 @@ private:
     int64_t all = *constantOf(shape.back());
     shape.back() = b.getAffineConstantExpr(all / width);
     shape.push_back(b.getAffineConstantExpr(width));
-    return ReshapeOp::create(
-        b, loc, makeType(shape, getElementTypeOrSelf(columns)), value);
+    Type type = makeType(shape, getElementTypeOrSelf(columns));
+    return value.getType() == type
+               ? value
+               : Value(ReshapeOp::create(b, loc, type, value));
   }
 
   /// Moves what else is read in front of `before`.

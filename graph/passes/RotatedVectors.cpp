@@ -54,16 +54,22 @@ static std::optional<Vectors> vectorsOf(Value value, Value columns) {
                          width = constantOf(shape[last]);
   if (!count || !width || *count < 1 || *width < 1)
     return std::nullopt;
-  AffineExpr place = map.getResults().back();
+  // Of a single vector the number is none.
+  SmallVector<AffineExpr> dims;
+  for (unsigned d = 0; d < map.getNumDims(); ++d)
+    dims.push_back(constantOf(shape[d]) == 1
+                       ? getAffineConstantExpr(0, map.getContext())
+                       : getAffineDimExpr(d, map.getContext()));
+  AffineExpr place = simplify(map.getResults().back().replaceDims(dims));
   SmallVector<AffineExpr> zeros(map.getNumDims(),
                                 getAffineConstantExpr(0, map.getContext()));
   std::optional<int64_t> first = constantOf(simplify(place.replaceDims(zeros)));
   Vectors found{first.value_or(-1), *width, *count, *width};
-  if (*count > 1)
+  AffineExpr expected = dims[last];
+  if (*count > 1) {
     found.stride = Sum(place).coefficientOf(last - 1).value_or(0);
-  AffineExpr expected = getAffineDimExpr(last, map.getContext());
-  expected =
-      expected + getAffineDimExpr(last - 1, map.getContext()) * found.stride;
+    expected = expected + dims[last - 1] * found.stride;
+  }
   AffineMap apart = simplify(
       mapOf(shape.size(), {place - expected}, map.getContext()), shape);
   bool isSo = first && found.stride >= *width &&
@@ -324,7 +330,24 @@ private:
     return bool(found.result);
   }
 
-  /// Whether what an operator reads beside vectors is the same for all of them.
+  /// Whether a value is computed of the columns, or of too much to tell.
+  bool dependsOnColumns(Value value) const {
+    constexpr size_t most = 256;
+    llvm::SetVector<Value> values;
+    values.insert(value);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] == columns || values.size() > most)
+        return true;
+      Operation *op = values[i].getDefiningOp();
+      if (op && op->getBlock() == block &&
+          columns.getDefiningOp()->isBeforeInBlock(op))
+        values.insert(op->operand_begin(), op->operand_end());
+    }
+    return false;
+  }
+
+  /// Whether what an operator reads beside vectors is the same for all of them,
+  /// and there before them.
   bool readsAlikeBeside(Operation *op, const Rotated &found) const {
     if (found.rotations.contains(op))
       return true;
@@ -332,10 +355,8 @@ private:
       if (found.isInside(operand))
         return true;
       Exprs shape = getShape(operand);
-      bool isOfColumns = llvm::any_of(
-          views, [&](const auto &view) { return view.first == operand; });
-      return !isOfColumns &&
-             (shape.size() < 2 || constantOf(shape[shape.size() - 2]) == 1);
+      return (shape.size() < 2 || constantOf(shape[shape.size() - 2]) == 1) &&
+             !dependsOnColumns(operand);
     });
   }
 
