@@ -123,16 +123,24 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
   }
 
   /// Whether more than a bias is computed of a product's result, element by
-  /// element, and nothing else reads it.
+  /// element and of weights beside it, and nothing else reads it.
   bool goesOnAlone(Operation *op) {
     llvm::SetVector<Operation *> readers = pointwiseReaders(op);
     auto isBias = [&](Operation *reader) {
       return isa<AddOp>(reader) &&
              llvm::any_of(reader->getOperands(), weightsOnly);
     };
+    auto isOwn = [&](Value operand) {
+      Operation *def = operand.getDefiningOp();
+      return !def || def == op || readers.contains(def) || weightsOnly(operand);
+    };
     return !llvm::all_of(readers, isBias) &&
-           llvm::all_of(op->getResult(0).getUsers(), [&](Operation *user) {
-             return readers.contains(user);
+           llvm::all_of(op->getResult(0).getUsers(),
+                        [&](Operation *user) {
+                          return readers.contains(user);
+                        }) &&
+           llvm::all_of(readers, [&](Operation *reader) {
+             return llvm::all_of(reader->getOperands(), isOwn);
            });
   }
 

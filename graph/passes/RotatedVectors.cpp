@@ -98,6 +98,9 @@ public:
 
   SmallVector<Rotated> run() {
     SmallVector<Rotated> found;
+    // Who reads what is not known of more.
+    if (views.size() > mostViews)
+      return found;
     auto add = [&](std::optional<Vectors> vectors) {
       bool isKnown = !vectors || !isCut(*vectors) ||
                      llvm::any_of(found, [&](const Rotated &other) {
@@ -126,12 +129,13 @@ public:
   }
 
 private:
+  static constexpr size_t mostViews = 256;
+
   /// All views of the columns, of one another too.
   void collectViews() {
-    constexpr size_t most = 256;
     llvm::SetVector<Value> values;
     values.insert(columns);
-    for (size_t i = 0; i < values.size() && values.size() < most; ++i)
+    for (size_t i = 0; i < values.size() && values.size() <= mostViews; ++i)
       for (Operation *user : values[i].getUsers())
         if (auto view = dyn_cast<GraphOpInterface>(user);
             view && view.getRole() == OpRole::View)

@@ -53,7 +53,7 @@ def gated(m: Columns, x: str, terms: int, columns: int, form: str, activation: s
     [
         ("two", "silu", False, 128, 64, 64, "fp16", "sm_90a"),
         ("two", "gelu", False, 200, 96, 136, "fp16", "sm_90"),
-        ("two", "relu", True, 129, 64, 8, "fp16", "sm_90a"),
+        ("two", "relu", True, 129, 64, 16, "fp16", "sm_90a"),
         ("two", "silu", True, 131, 72, 344, "bf16", "sm_90a"),
         ("two", "sigmoid", False, 333, 40, 24, "fp32", "sm_80"),
         ("two", "silu", False, 131, 64, 24, "tf32", "sm_90a"),
@@ -61,10 +61,10 @@ def gated(m: Columns, x: str, terms: int, columns: int, form: str, activation: s
         ("halves", "silu", False, 128, 64, 64, "fp16", "sm_80"),
         ("halves", "gelu", True, 131, 80, 136, "fp16", "sm_90a"),
         ("halves", "sigmoid", True, 333, 64, 24, "bf16", "sm_90"),
-        ("halves", "relu", False, 129, 64, 8, "fp32", "sm_90a"),
+        ("halves", "relu", False, 129, 64, 16, "fp32", "sm_90a"),
         ("second", "silu", True, 200, 64, 344, "fp16", "sm_90a"),
         ("second", "gelu", False, 200, 40, 24, "tf32", "sm_80"),
-        ("second", "sigmoid", True, 131, 72, 8, "fp16", "sm_90"),
+        ("second", "sigmoid", True, 131, 72, 16, "fp16", "sm_90"),
     ],
 )
 def test_gates(tmp_path, form, activation, bias, rows, terms, columns, precision, target):
@@ -160,7 +160,7 @@ def test_others_of_the_same_rows(tmp_path, precision, target):
     m.check(tmp_path, result, 4 + (precision in SMALL), target, precision)
 
 
-@pytest.mark.parametrize("columns", [60, 20, 4])
+@pytest.mark.parametrize("columns", [60, 20, 8, 4])
 @pytest.mark.parametrize("form", ["two", "halves"])
 def test_no_whole_runs(tmp_path, form, columns):
     m = Columns(columns)
@@ -264,7 +264,7 @@ def test_images(tmp_path, size, form, precision, target):
 
 @pytest.mark.parametrize("form", ["two", "halves"])
 def test_packed_weights(tmp_path, form):
-    """Weights of 8 bits that lie in another order are widened when the engine is built."""
+    """Weights of 8 bits stay these in the engine, and in their order."""
     m = Columns(8)
     m.limits = {"fp16": 2e-2}  # ONNX Runtime multiplies in 8 bits
     x = m.input("x", 131, 64)
@@ -275,7 +275,7 @@ def test_packed_weights(tmp_path, form):
         return m.add("MatMul", x, m.add("DequantizeLinear", numbers, m.values(scales), axis=1))
 
     gate, passed = (product(48), product(48)) if form == "two" else m.halves(product(96), 96)
-    m.check(tmp_path, m.add("Mul", m.add("Sigmoid", gate), passed), 2, "sm_90a", "fp16")
+    m.check(tmp_path, m.add("Mul", m.add("Sigmoid", gate), passed), 3, "sm_90a", "fp16")
 
 
 def test_behind_readers(tmp_path):
