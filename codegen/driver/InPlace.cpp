@@ -1,5 +1,6 @@
 #include "codegen/driver/InPlace.h"
 #include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/Walked.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -61,6 +62,9 @@ bool canRunInPlace(graph::KernelOp kernel, unsigned operand, unsigned result) {
   // Results are stored one after the other; what a later one needs is read
   // later.
   if (!space || result + 1 != kernel.getNumResults())
+    return false;
+  // Rows past a product's last are read wherever views lead them.
+  if (kernel->hasAttr(graph::kWalksProductAttr))
     return false;
   Value source = body.getArgument(operand),
         target = body.getTerminator()->getOperand(result);

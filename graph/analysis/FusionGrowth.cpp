@@ -112,6 +112,12 @@ static bool scattersTile(const FusionPlan::Group &group, GraphOpInterface op,
 static constexpr const char *kAcross =
     "rows that data choose are read and stored as they lie";
 
+bool FusionPlan::needsRoll(const Group &group, GraphOpInterface op) const {
+  return !group.space.fit(
+      op, [&](Operation *view) { return inlined.contains(view); },
+      /*mayRoll=*/false);
+}
+
 const char *
 FusionPlan::whyNotBehind(const Group &group, GraphOpInterface op,
                          std::optional<IterationSpace::Place> &place) const {
@@ -127,6 +133,12 @@ FusionPlan::whyNotBehind(const Group &group, GraphOpInterface op,
   place = group.space.fit(op, isTransparent, mayRoll);
   if (!place)
     return "it reads other elements than those computed at its place";
+  // Else what is stored would not follow from the product's tiles.
+  bool rolls = mayRoll && (group.rolls || needsRoll(group, op));
+  if (rolls && place->extent == IterationSpace::Extent::Full &&
+      place->map.getResults().back() !=
+          getAffineDimExpr(place->map.getNumDims() - 1, op->getContext()))
+    return "rows that roll are stored with their columns side by side";
   // A CPU has long walks for tiles, and finds in its cache what it reads again.
   bool isCell = place->extent == IterationSpace::Extent::Cell ||
                 place->extent == IterationSpace::Extent::Part;
@@ -162,6 +174,7 @@ bool FusionPlan::tryAbsorb(Group &group, GraphOpInterface op) {
       [&](Operation *source) { return groupOf(source) == &group; });
   if (reaches(group, others))
     return false;
+  group.rolls |= needsRoll(group, op);
   merge(*groups[op], group);
   group.space.add(op->getResult(0), *place);
   return true;

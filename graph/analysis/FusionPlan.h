@@ -89,6 +89,8 @@ public:
     llvm::SmallVector<mlir::Value> results;
     /// What each instance reads for sums that it computes again.
     int64_t againBytes = 0;
+    /// Whether it has rows that lie rolled, by several views together.
+    bool rolls = false;
     bool hasAnchor(OpRole role) const {
       return anchor && GraphOpInterface(anchor).getRole() == role;
     }
@@ -158,6 +160,8 @@ private:
   /// `place` is; null: nothing does.
   const char *whyNotBehind(const Group &group, GraphOpInterface op,
                            std::optional<IterationSpace::Place> &place) const;
+  /// Whether an operator has a place only if views may roll rows on the way.
+  bool needsRoll(const Group &group, GraphOpInterface op) const;
   bool tryAbsorb(Group &group, GraphOpInterface op);
   bool tryAbsorbSibling(Group &group, GraphOpInterface op);
   bool belongsToReaders(GraphOpInterface op) const;

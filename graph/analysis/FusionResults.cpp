@@ -1,6 +1,6 @@
 // What the groups of a fusion plan store.
-#include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/Cells.h"
+#include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/Walked.h"
 #include "graph/analysis/Weights.h"
 
@@ -28,7 +28,10 @@ void FusionPlan::sinkViews() {
     for (Operation *op : ops) {
       Value value = op->getResult(0);
       std::optional<IterationSpace::Place> place = group->space.lookup(value);
-      if (!place || isStored(op))
+      // What cells give follows them.
+      if (!place || isStored(op) ||
+          place->extent == IterationSpace::Extent::Cell ||
+          place->extent == IterationSpace::Extent::Part)
         continue;
       auto map = AffineMap::getMultiDimIdentityMap(getShape(value).size(),
                                                    op->getContext());
@@ -148,8 +151,7 @@ bool FusionPlan::orderResults(Group &group) const {
     bool isAround =
         space && (!group.anchor || space->contains(group.anchor->getResult(0)));
     Value cut = isAround ? getCut(*space, results) : Value();
-    if (isAround &&
-        getResultMaps(*space, cut ? cut : results.front(), results))
+    if (isAround && getResultMaps(*space, cut ? cut : results.front(), results))
       return true;
   }
   if (firsts.empty())

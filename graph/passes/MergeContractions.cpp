@@ -99,8 +99,8 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
   /// Leaves out of siblings of so many rows that memory counts those whose
   /// results meet element by element, as a gate and what passes it do, or go on
   /// element by element alone: apart, the one that is computed last takes the
-  /// others where it stores, and each what is computed of it, while slices of
-  /// one would be read by a kernel of their own.
+  /// others where it stores, and a single one what is computed of it, while
+  /// slices of one would be read by a kernel of their own.
   void keepApart(Siblings &siblings) {
     Operation *first = siblings.ops.front();
     Exprs rows = getShape(first->getResult(0));
@@ -117,9 +117,12 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
         if (!isFirst)
           meeting.insert({op, other->second});
       }
-    llvm::erase_if(siblings.ops, [&](Operation *op) {
-      return meeting.contains(op) || goesOnAlone(op);
-    });
+    llvm::erase_if(siblings.ops,
+                   [&](Operation *op) { return meeting.contains(op); });
+    // Of several, what is computed of them may be one kernel.
+    auto alone = [&](Operation *op) { return goesOnAlone(op); };
+    if (llvm::count_if(siblings.ops, alone) == 1)
+      llvm::erase_if(siblings.ops, alone);
   }
 
   /// Whether more than a bias is computed of a product's result, element by
@@ -132,13 +135,13 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
     };
     auto isOwn = [&](Value operand) {
       Operation *def = operand.getDefiningOp();
-      return !def || def == op || readers.contains(def) || weightsOnly(operand);
+      return def &&
+             (def == op || readers.contains(def) || weightsOnly(operand));
     };
     return !llvm::all_of(readers, isBias) &&
-           llvm::all_of(op->getResult(0).getUsers(),
-                        [&](Operation *user) {
-                          return readers.contains(user);
-                        }) &&
+           llvm::all_of(
+               op->getResult(0).getUsers(),
+               [&](Operation *user) { return readers.contains(user); }) &&
            llvm::all_of(readers, [&](Operation *reader) {
              return llvm::all_of(reader->getOperands(), isOwn);
            });

@@ -168,11 +168,17 @@ private:
       Value input = rotation.input ? mapping.lookup(rotation.input) : vectors;
       Value swapped = SwapHalvesOp::create(b, loc, flat(input), kColumnRun);
       swapped = ReshapeOp::create(b, loc, vectors.getType(), swapped);
-      if (factor)
-        factor = pass.inOrder(factor, vectors.getType(), &rotation);
-      else if (rotation.negatesFirst || rotation.negatesSecond)
-        factor = signsOf(b, loc, rotation, vectors.getType());
-      return factor ? Value(MulOp::create(b, loc, swapped, factor)) : swapped;
+      bool negates = rotation.negatesFirst || rotation.negatesSecond;
+      // What is no weight would take a kernel of its own.
+      bool takesSigns = factor && pass.weightsOnly(factor);
+      if (negates && !takesSigns)
+        swapped = MulOp::create(b, loc, swapped,
+                                signsOf(b, loc, rotation, vectors.getType()));
+      if (!factor)
+        return swapped;
+      return MulOp::create(b, loc, swapped,
+                           pass.inOrder(factor, vectors.getType(),
+                                        takesSigns ? &rotation : nullptr));
     }
 
     /// The other factor of a product of two; null where both are `value`.
