@@ -261,8 +261,8 @@ void KernelBuilder::place(unsigned group, AffineExpr number) {
     ends[group] = Guard{index, extentOf(g)};
   setCoordinates(g, index, unbounded);
   // The elements of a row that a tile has past its end belong to no row, and
-  // must not make the row's own values differ along the tile. So do rows past
-  // a product's last, wherever views move the others.
+  // must not make the row's own values differ along the tile. Neither
+  // must rows past a product's last, wherever views move the others.
   if (auto axis = llvm::find(axes, group);
       (g.sequential || isRowOfRest(group) || hasMovedRows(g)) &&
       axis != axes.end() && mayPassEnd)

@@ -21,6 +21,13 @@ static FailureOr<Exprs> shapeOfCells(std::optional<Location> location,
   return shape;
 }
 
+/// Whether a number of neighbours may be part of a cell: a power of two that
+/// tiles have room for.
+static bool isOfCell(int64_t count) {
+  constexpr int64_t most = 1 << 16;
+  return count >= 1 && count <= most && llvm::isPowerOf2_64(count);
+}
+
 static SmallVector<int64_t> cellsAlongLast(Value input, int64_t cell) {
   SmallVector<int64_t> cells(getShape(input).size(), 1);
   cells.back() = cell;
@@ -42,7 +49,9 @@ static AffineMap withLast(Value result, AffineExpr last) {
 CHARONIA_INFER(CellPartOp) {
   CellPartOp::Adaptor op(operands, attributes, properties, regions);
   int64_t run = op.getRun(), parts = op.getParts(), part = op.getPart();
-  if (run < 1 || parts < 1 || part < 0 || part >= parts)
+  // One of each cell would be its sum, to those who ask what it keeps.
+  if (!isOfCell(run) || run < 2 || !isOfCell(parts) || part < 0 ||
+      part >= parts)
     return emitOptionalError(location, "cell_part: there is no part ", part,
                              " of ", parts, " of ", run, " neighbours");
   FailureOr<Exprs> shape =
@@ -70,6 +79,9 @@ SmallVector<int64_t> CellPartOp::getCells() {
 
 CHARONIA_INFER(SwapHalvesOp) {
   SwapHalvesOp::Adaptor op(operands, attributes, properties, regions);
+  if (!isOfCell(op.getRun()))
+    return emitOptionalError(location, "swap_halves: there are no halves of ",
+                             int64_t(op.getRun()), " neighbours");
   FailureOr<Exprs> shape =
       shapeOfCells(location, "swap_halves", operands[0], 2 * op.getRun());
   if (failed(shape))
@@ -94,6 +106,11 @@ SmallVector<int64_t> SwapHalvesOp::getCells() {
 
 CHARONIA_INFER(NormalizeCellsOp) {
   NormalizeCellsOp::Adaptor op(operands, attributes, properties, regions);
+  if (!isOfCell(op.getRun()) || op.getRun() < 2 ||
+      !(op.getEpsilon().convertToDouble() >= 0))
+    return emitOptionalError(
+        location, "normalize_cells: there are no cells of ",
+        int64_t(op.getRun()), " neighbours, or epsilon is negative");
   FailureOr<Exprs> shape =
       shapeOfCells(location, "normalize_cells", operands[0], op.getRun());
   if (failed(shape))

@@ -39,6 +39,17 @@ Value graph::behindBias(GraphOpInterface product, WeightsOnly &weightsOnly) {
   return isOfColumns ? add.getResult() : result;
 }
 
+bool graph::fitBehindProduct(ArrayRef<Operation *> ops) {
+  FusionLimits limits;
+  int64_t code = 0;
+  for (Operation *op : ops)
+    if (auto graphOp = dyn_cast<GraphOpInterface>(op);
+        graphOp && graphOp.getRole() == OpRole::Pointwise)
+      code += graphOp.getCodeSize();
+  return code < limits.maxEpilogueCode / 2 &&
+         ops.size() < limits.maxOperators / 2;
+}
+
 /// Dimension `dim` as [groups, a, b, run] and as [groups, b, a, run].
 static Value exchanged(OpBuilder &b, Location loc, Value value, unsigned dim,
                        ArrayRef<int64_t> counts, bool stored) {

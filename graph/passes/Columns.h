@@ -21,6 +21,10 @@ int64_t rowsOf(GraphOpInterface product);
 /// column.
 mlir::Value behindBias(GraphOpInterface product, WeightsOnly &weightsOnly);
 
+/// Whether what operators compute, of each of a product's columns, has room
+/// behind it in its kernel, with what is there already.
+bool fitBehindProduct(llvm::ArrayRef<mlir::Operation *> ops);
+
 /// `groups` groups along dimension `dim`, each of two halves, with runs of both
 /// in turn; the dimension is a multiple of 2 * groups * kColumnRun. `stored`:
 /// what reads it finds neighbours side by side in memory.

@@ -76,12 +76,12 @@ Value charonia::graph::zeroPadded(OpBuilder &builder, Location location,
                        AffineMap::get(0, 0, starts, builder.getContext()));
 }
 
-void charonia::graph::hoistWeights(Value value, Operation *before) {
+void charonia::graph::hoist(Value value, Operation *before) {
   Operation *op = value.getDefiningOp();
   if (!op || op->isBeforeInBlock(before))
     return;
   for (Value operand : op->getOperands())
-    hoistWeights(operand, before);
+    hoist(operand, before);
   op->moveBefore(before);
 }
 

@@ -94,8 +94,9 @@ mlir::Value zeroPadded(mlir::OpBuilder &builder, mlir::Location location,
                        mlir::Value value,
                        llvm::ArrayRef<mlir::AffineExpr> shape,
                        llvm::ArrayRef<int64_t> lows);
-/// Moves what computes a value from weights in front of `before`, in its block.
-void hoistWeights(mlir::Value value, mlir::Operation *before);
+/// Moves what computes a value in front of `before`, on whose results it does
+/// not depend, in its block.
+void hoist(mlir::Value value, mlir::Operation *before);
 /// Erases operators below `root` that nothing reads, and what only they read.
 void eraseDead(mlir::Operation *root);
 

@@ -97,9 +97,8 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
   }
 
   /// Leaves out of siblings of so many rows that memory counts those whose
-  /// results meet element by element, as a gate and what passes it do, or go on
-  /// element by element alone: apart, the one that is computed last takes the
-  /// others where it stores, and a single one what is computed of it, while
+  /// results meet element by element, as a gate and what passes it do: apart,
+  /// the one that is computed last takes the others where it stores, while
   /// slices of one would be read by a kernel of their own.
   void keepApart(Siblings &siblings) {
     Operation *first = siblings.ops.front();
@@ -119,32 +118,6 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
       }
     llvm::erase_if(siblings.ops,
                    [&](Operation *op) { return meeting.contains(op); });
-    // Of several, what is computed of them may be one kernel.
-    auto alone = [&](Operation *op) { return goesOnAlone(op); };
-    if (llvm::count_if(siblings.ops, alone) == 1)
-      llvm::erase_if(siblings.ops, alone);
-  }
-
-  /// Whether more than a bias is computed of a product's result, element by
-  /// element and of weights beside it, and nothing else reads it.
-  bool goesOnAlone(Operation *op) {
-    llvm::SetVector<Operation *> readers = pointwiseReaders(op);
-    auto isBias = [&](Operation *reader) {
-      return isa<AddOp>(reader) &&
-             llvm::any_of(reader->getOperands(), weightsOnly);
-    };
-    auto isOwn = [&](Value operand) {
-      Operation *def = operand.getDefiningOp();
-      return def &&
-             (def == op || readers.contains(def) || weightsOnly(operand));
-    };
-    return !llvm::all_of(readers, isBias) &&
-           llvm::all_of(
-               op->getResult(0).getUsers(),
-               [&](Operation *user) { return readers.contains(user); }) &&
-           llvm::all_of(readers, [&](Operation *reader) {
-             return llvm::all_of(reader->getOperands(), isOwn);
-           });
   }
 
   /// Pointwise operators behind `op` that compute results of its shape.
@@ -284,7 +257,7 @@ struct MergeContractions : impl::MergeContractionsBase<MergeContractions> {
       } else if (dim >= 0) {
         SmallVector<Value> parts;
         for (Operation *op : siblings.ops) {
-          hoistWeights(op->getOperand(i), first);
+          hoist(op->getOperand(i), first);
           parts.push_back(op->getOperand(i));
         }
         operands[i] = sideBySide(builder, location, parts, dim);

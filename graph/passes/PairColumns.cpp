@@ -22,6 +22,7 @@ struct PairColumns : impl::PairColumnsBase<PairColumns> {
   using PairColumnsBase::PairColumnsBase;
 
   void runOnOperation() override {
+    weightsOnly = {};
     SmallVector<GraphOpInterface> products;
     getOperation().walk([&](GraphOpInterface op) {
       if (columnOfCells(op) && rowsOf(op) >= leastRows)
@@ -49,7 +50,10 @@ private:
       return llvm::all_of(value.getUsers(),
                           [&](Operation *user) { return own.contains(user); });
     };
+    llvm::SetVector<Operation *> all = behindA;
+    all.insert(behindB.begin(), behindB.end());
     return isAlone(a, behindA) && isAlone(b, behindB) &&
+           fitBehindProduct(all.getArrayRef()) &&
            llvm::any_of(behindA,
                         [&](Operation *op) { return behindB.contains(op); });
   }
@@ -158,7 +162,7 @@ private:
     SmallVector<Value> weights = {a->getOperand(columns.operand),
                                   b->getOperand(columns.operand)};
     for (Value own : weights)
-      hoistWeights(own, first);
+      hoist(own, first);
     Exprs shape = getShape(weights[0]);
     shape[dim] = simplify(shape[dim] * 2);
     Value both = ConcatOp::create(

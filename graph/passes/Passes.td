@@ -180,7 +180,7 @@ def PairColumns : Pass<"pair-columns", "mlir::func::FuncOp"> {
     columns: a tile then has what meets (`cell_part`), and one kernel does all.
   }];
   let options = [
-    Option<"leastRows", "least-rows", "int64_t", "128", "Rows of which products are joined, or more">];
+    Option<"leastRows", "least-rows", "int64_t", "16", "Rows of which products are joined, or more">];
 }
 
 def RotateColumns : Pass<"rotate-columns", "mlir::func::FuncOp"> {
@@ -192,7 +192,7 @@ def RotateColumns : Pass<"rotate-columns", "mlir::func::FuncOp"> {
     whole vectors.
   }];
   let options = [
-    Option<"leastRows", "least-rows", "int64_t", "128", "Rows of which products rotate their columns, or more">];
+    Option<"leastRows", "least-rows", "int64_t", "16", "Rows of which products rotate their columns, or more">];
 }
 
 def NormalizeProducts : Pass<"normalize-products", "mlir::func::FuncOp"> {

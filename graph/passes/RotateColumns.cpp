@@ -19,6 +19,7 @@ struct RotateColumns : impl::RotateColumnsBase<RotateColumns> {
 
   void runOnOperation() override {
     ordered.clear();
+    weightsOnly = {};
     SmallVector<GraphOpInterface> products;
     getOperation().walk([&](GraphOpInterface op) {
       if (columnOfCells(op) && rowsOf(op) >= leastRows &&
@@ -28,13 +29,27 @@ struct RotateColumns : impl::RotateColumnsBase<RotateColumns> {
     for (GraphOpInterface product : products) {
       Value columns = behindBias(product, weightsOnly);
       SmallVector<Rotated> found = findRotated(columns);
-      if (!found.empty())
+      if (isWorth(columns, found))
         rewrite(product, columns, found);
     }
     eraseDead(getOperation());
   }
 
 private:
+  /// Whether most columns are of heads that are rotated: what is computed is
+  /// computed of all, and of few takes longer than kernels of their own. Each
+  /// kind of heads has code of its own.
+  static bool isWorth(Value columns, ArrayRef<Rotated> found) {
+    int64_t rotated = 0;
+    SmallVector<Operation *> ops;
+    for (const Rotated &r : found) {
+      rotated += r.vectors.count * r.vectors.stride;
+      ops.append(r.ops.begin(), r.ops.end());
+    }
+    return 2 * rotated >= *constantOf(getShape(columns).back()) &&
+           !found.empty() && fitBehindProduct(ops);
+  }
+
   /// -1 for negated halves of a vector, whose runs are in turn, else 1.
   static Value signsOf(OpBuilder &b, Location loc, const Rotation &rotation,
                        Type vectors) {
@@ -298,7 +313,7 @@ private:
     for (Operation *op : rotated.ops)
       for (Value operand : op->getOperands())
         if (!rotated.rotations.contains(op) && !rotated.isInside(operand))
-          hoistWeights(operand, before);
+          hoist(operand, before);
   }
 
   static Value select(OpBuilder &b, Location loc, ArrayRef<bool> chosen,

@@ -200,7 +200,7 @@ func.func @halves_of_columns(%x: tensor<4x24xf32>) {
 // -----
 
 func.func @halves_of_nothing(%x: tensor<4x24xf32>) {
-  // expected-error @below {{swap_halves of [4, 24]: the last dimension is no multiple of 0}}
+  // expected-error @below {{swap_halves: there are no halves of 0 neighbours}}
   // expected-error @below {{failed to infer returned types}}
   %0 = graph.swap_halves %x {run = 0 : i64} : (tensor<4x24xf32>) -> tensor<4x24xf32>
   return

@@ -156,9 +156,13 @@ LogicalResult JoinAxesOp::verify() {
 }
 
 /// Whether an axis of `shape` consists of whole cells of `cell` neighbours.
-static bool hasCells(ArrayRef<int64_t> shape, int64_t axis, int64_t cell) {
-  return axis >= 0 && axis < int64_t(shape.size()) && cell >= 1 &&
-         shape[axis] % cell == 0;
+static bool hasCells(ArrayRef<int64_t> shape, int64_t axis, int64_t run,
+                     int64_t parts) {
+  // Layouts are of bits.
+  return axis >= 0 && axis < int64_t(shape.size()) &&
+         llvm::isPowerOf2_64(run) && llvm::isPowerOf2_64(parts) &&
+         run <= shape[axis] && parts <= shape[axis] / run &&
+         shape[axis] % (run * parts) == 0;
 }
 
 LogicalResult CellPartOp::verify() {
@@ -166,7 +170,7 @@ LogicalResult CellPartOp::verify() {
       cast<RankedTensorType>(getInput().getType()).getShape());
   int64_t run = getRun(), parts = getParts(), part = getPart();
   if (run < 1 || parts < 1 || part < 0 || part >= parts ||
-      !hasCells(shape, getAxis(), run * parts))
+      !hasCells(shape, getAxis(), run, parts))
     return emitOpError("has no such cells");
   shape[getAxis()] /= parts;
   if (ArrayRef(shape) != cast<RankedTensorType>(getType()).getShape())
@@ -177,7 +181,7 @@ LogicalResult CellPartOp::verify() {
 LogicalResult SwapHalvesOp::verify() {
   if (int64_t(getRun()) < 1 ||
       !hasCells(cast<RankedTensorType>(getType()).getShape(), getAxis(),
-                2 * getRun()))
+                getRun(), 2))
     return emitOpError("has no such cells");
   return success();
 }

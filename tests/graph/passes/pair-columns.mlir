@@ -1,5 +1,5 @@
 // Two products of the same rows whose results meet become one, and so do the halves of one product's columns.
-// RUN: charonia-opt %s -pair-columns -split-input-file | FileCheck %s
+// RUN: charonia-opt %s -pair-columns=least-rows=128 -split-input-file | FileCheck %s
 
 // Runs of eight columns of both in turn: the weights lie so when the model is built.
 // CHECK-LABEL: @two(

@@ -1,5 +1,5 @@
 // Rotary embeddings of heads that are columns of one product are computed of the columns, halves of each head in turn.
-// RUN: charonia-opt %s -rotate-columns -split-input-file -mlir-print-local-scope | FileCheck %s
+// RUN: charonia-opt %s -rotate-columns=least-rows=128 -split-input-file -mlir-print-local-scope | FileCheck %s
 
 // All columns are heads that are rotated: the sign of what is swapped goes to the sines. What reads the vectors finds
 // them in their order, which is a view.
