@@ -177,8 +177,13 @@ void FusionPlan::splitUnrelated() {
       continue;
     SmallVector<Operation *> sums;
     llvm::copy_if(group.ops, std::back_inserter(sums), [&](Operation *op) {
+      // What the others read has to stay with them, or they would wait for a
+      // kernel that waits for theirs.
       return op != group.anchor &&
-             !cast<GraphOpInterface>(op).getCells().empty();
+             !cast<GraphOpInterface>(op).getCells().empty() &&
+             llvm::none_of(readersOf(op), [&](OpOperand *use) {
+               return groupOf(use->getOwner()) == &group;
+             });
     });
     for (Operation *op : sums) {
       llvm::erase(group.ops, op);

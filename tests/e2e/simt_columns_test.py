@@ -221,6 +221,71 @@ def test_attention(tmp_path, fused, batch, rows, of, width, bias, as_inputs, sca
     m.check(tmp_path, attention(m, q, k, v, batch, rows, of, width), kernels, target, precision)
 
 
+@pytest.mark.parametrize("in_turn", [False, True])
+@pytest.mark.parametrize(
+    "rows, count, width, part, precision, target",
+    [
+        (129, 3, 64, 16, "fp16", "sm_90a"),
+        (40, 2, 96, 32, "bf16", "sm_80"),
+        (131, 2, 128, 64, "fp32", "sm_90"),
+    ],
+)
+def test_part_of_heads(tmp_path, in_turn, rows, count, width, part, precision, target):
+    """The first elements of each head are rotated; query, key and value apart or in turn, head by head."""
+    m = Columns(rows + part)
+    x = m.product(m.input("x", 1, rows, 64), 64, 3 * count * width, True)
+    if in_turn:
+        x = m.add("Reshape", x, m.shape(1, rows, count, 3 * width))
+        q, k, v = (m.slice(x, i * width, (i + 1) * width) for i in range(3))
+    else:
+        of = count * width
+        q, k, v = (
+            m.add("Reshape", m.slice(x, i * of, (i + 1) * of), m.shape(1, rows, count, width)) for i in range(3)
+        )
+    cos, sin = angles(m, rows, part, (1, rows, 1, part), False)
+
+    def partly(t: str) -> str:
+        return m.add("Concat", rotated(m, m.slice(t, 0, part), part, cos, sin), m.slice(t, part, width), axis=-1)
+
+    result = m.add("Concat", partly(q), partly(k), m.add("Neg", v), axis=-2)
+    m.check(tmp_path, result, None, target, precision)
+
+
+@pytest.mark.parametrize("rms", [False, True])
+@pytest.mark.parametrize("rotates", [False, True])
+@pytest.mark.parametrize(
+    "rows, of, width, precision, target",
+    [
+        (129, (4, 2), 64, "fp16", "sm_90a"),
+        (24, (2, 2), 128, "bf16", "sm_90a"),
+        (131, (2, 1), 32, "fp32", "sm_80"),
+    ],
+)
+def test_normalized_heads(tmp_path, rms, rotates, rows, of, width, precision, target):
+    """Queries and keys are normalized, each by weights of its own, and rotated then."""
+    m = Columns(rows + width)
+    counts = (of[0], of[1], of[1])
+    all_of = m.product(m.input("x", 1, rows, 64), 64, sum(counts) * width)
+    ends = np.cumsum((0, *counts)) * width
+    parts = (m.slice(all_of, int(a), int(b)) for a, b in zip(ends, ends[1:]))
+    q, k, v = (m.add("Reshape", t, m.shape(1, rows, n, width)) for t, n in zip(parts, counts))
+    q, k = (m.normalized(t, width, rms) for t in (q, k))
+    if rotates:
+        cos, sin = angles(m, rows, width, (1, rows, 1, width), False)
+        q, k = (rotated(m, t, width, cos, sin) for t in (q, k))
+    m.check(tmp_path, m.add("Concat", q, k, v, axis=-2), None, target, precision)
+
+
+def test_long_chains(tmp_path):
+    """What has no place behind the product is computed, and its mean taken, from memory."""
+    m = Columns(6)
+    x = m.add("Reshape", m.product(m.input("x", 130, 64), 64, 128), m.shape(130, 2, 64))
+    for _ in range(8):
+        x = m.add("Add", m.add("Erf", x), m.weight(64))
+    cos, sin = angles(m, 130, 64, (130, 1, 64), False)
+    m.check(tmp_path, rotated(m, m.normalized(x, 64), 64, cos, sin), None, "sm_90a", "fp16")
+
+
 @pytest.mark.parametrize("behind", ["stored", "transposed", "heads", "mean", "part", "residual"])
 @pytest.mark.parametrize("form, precision, target", [("two", "fp16", "sm_90a"), ("halves", "fp32", "sm_80")])
 def test_behind(tmp_path, behind, form, precision, target):
