@@ -38,6 +38,7 @@ FailureOr<func::FuncOp> KernelBuilder::run() {
   yield = body.getTerminator();
   for (auto [i, argument] : llvm::enumerate(body.getArguments()))
     e.setBuffer(argument, function.getArgument(i));
+  first = graph::getFirst(kernel);
   root = graph::getShape(graph::getWalked(kernel));
   cells = graph::getCellSides(kernel);
   if (!cells.empty())
@@ -343,7 +344,6 @@ void KernelBuilder::addEnds(Demand &demand) {
 LogicalResult KernelBuilder::storeResults() {
   SmallVector<int64_t> tile = tileOf();
   unsigned inputs = kernel.getInputs().size();
-  Value walked = graph::getFirst(kernel);
   if (graph::GraphOpInterface ordered = orderedOf(kernel))
     return cast<EmitOpInterface>(ordered.getOperation())
         .emitOrdered(e, {yield->getOperand(0), tile, coordinates, guards},
@@ -355,13 +355,13 @@ LogicalResult KernelBuilder::storeResults() {
         return failure();
       continue;
     }
-    const Demand first = demand;
-    if (i || value != walked) {
+    const Demand walked = demand;
+    if (i || value != first) {
       demand = withoutUnusedAxes(throughMap(demand, resultMaps[i], value));
       if (demand.rank() == tile.size())
         addEnds(demand);
     }
-    FailureOr<Value> result = emitResult(first, demand);
+    FailureOr<Value> result = emitResult(walked, demand);
     if (failed(result))
       return failure();
     // All that share a row know what it has once.
@@ -378,7 +378,7 @@ LogicalResult KernelBuilder::storeResults() {
   return success();
 }
 
-FailureOr<Value> KernelBuilder::emitResult(const Demand &first,
+FailureOr<Value> KernelBuilder::emitResult(const Demand &walked,
                                            const Demand &demand) {
   Value computed = demand.value;
   auto isFull = [&](Value value) {
@@ -403,8 +403,8 @@ FailureOr<Value> KernelBuilder::emitResult(const Demand &first,
   }
   if (computed == demand.value)
     return e.emit(demand);
-  return e.emit(throughMap(
-      first, space->mapBetween(graph::getWalked(kernel), computed), computed));
+  return e.emit(
+      throughMap(walked, space->mapBetween(first, computed), computed));
 }
 
 Demand KernelBuilder::withoutUnusedAxes(const Demand &demand) {

@@ -132,21 +132,21 @@ private:
   /// The same of a result that has some of each of the tile's cells; nothing
   /// where it has all.
   std::optional<mlir::LogicalResult> storeOfCells(unsigned result,
-                                                  const Demand &first);
+                                                  const Demand &tile);
   /// Stores the sums of what the tile's cells have of a result's operand.
-  mlir::LogicalResult storeCells(unsigned result, const Demand &first);
+  mlir::LogicalResult storeCells(unsigned result, const Demand &tile);
   /// What a tile has in each of its cells.
   mlir::Value sumCells(mlir::Value tile);
   /// Stores what a result has of each of the tile's cells.
-  mlir::LogicalResult storeParts(unsigned result, const Demand &first);
+  mlir::LogicalResult storeParts(unsigned result, const Demand &tile);
   /// The demand on what is stored of the cells of a demanded tile.
   Demand placesOfCells(Demand demand);
   /// Of the instances of a cluster each stores its share of a tile; false where
   /// none has any.
   bool takeShare(Demand &demand);
-  /// The tile of a result that is stored as `demand` says, `first` being the
+  /// The tile of a result that is stored as `demand` says, `walked` being the
   /// demand on what is walked.
-  FailureOr<Value> emitResult(const Demand &first, const Demand &demand);
+  FailureOr<Value> emitResult(const Demand &walked, const Demand &demand);
   /// A row value is stored once for its row, not for each element along it.
   Demand withoutUnusedAxes(const Demand &demand);
 
@@ -159,6 +159,8 @@ private:
   /// See TileEmitter::Split.
   std::optional<unsigned> sharedAxis;
   mlir::Operation *yield = nullptr;
+  /// See graph::getFirst.
+  Value first;
   /// See graph::kWalksProductAttr.
   bool walksProduct = false;
   Exprs root, coordinates;

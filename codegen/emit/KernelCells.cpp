@@ -2,7 +2,6 @@
 // that have some elements of each.
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/emit/rules/Rules.h"
-#include "graph/analysis/Walked.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -89,20 +88,20 @@ bool KernelBuilder::takeShare(Demand &demand) {
 }
 
 std::optional<LogicalResult> KernelBuilder::storeOfCells(unsigned result,
-                                                         const Demand &first) {
+                                                         const Demand &tile) {
   auto place = space ? space->lookup(yield->getOperand(result)) : std::nullopt;
   if (!place)
     return std::nullopt;
   if (place->extent == graph::IterationSpace::Extent::Cell)
-    return storeCells(result, first);
+    return storeCells(result, tile);
   if (place->extent == graph::IterationSpace::Extent::Part)
-    return storeParts(result, first);
+    return storeParts(result, tile);
   return std::nullopt;
 }
 
-LogicalResult KernelBuilder::storeParts(unsigned result, const Demand &first) {
+LogicalResult KernelBuilder::storeParts(unsigned result, const Demand &tile) {
   Value value = yield->getOperand(result);
-  Demand demand = throughMap(placesOfCells(first), resultMaps[result], value);
+  Demand demand = throughMap(placesOfCells(tile), resultMaps[result], value);
   FailureOr<Value> parts = e.emit(demand);
   if (failed(parts) || !takeShare(demand))
     return failure();
@@ -112,13 +111,13 @@ LogicalResult KernelBuilder::storeParts(unsigned result, const Demand &first) {
   return success();
 }
 
-LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &first) {
+LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &tile) {
   Value value = yield->getOperand(result),
         operand = value.getDefiningOp()->getOperand(0);
-  AffineMap map = space->mapBetween(graph::getFirst(kernel), operand);
-  Demand inside = throughMap(first, map, operand);
+  AffineMap map = space->mapBetween(first, operand);
+  Demand inside = throughMap(tile, map, operand);
   FailureOr<Value> terms = e.emit(inside);
-  Demand walked = first;
+  Demand walked = tile;
   walked.coordinates = unbounded;
   if (walksProduct || !map.isProjectedPermutation(/*allowZeroInResults=*/true))
     addEnds(walked);

@@ -40,6 +40,8 @@ private:
   /// computed of all, and of few takes longer than kernels of their own. Each
   /// kind of heads has code of its own.
   static bool isWorth(Value columns, ArrayRef<Rotated> found) {
+    if (found.empty())
+      return false;
     int64_t rotated = 0;
     SmallVector<Operation *> ops;
     for (const Rotated &r : found) {
@@ -47,7 +49,7 @@ private:
       ops.append(r.ops.begin(), r.ops.end());
     }
     return 2 * rotated >= *constantOf(getShape(columns).back()) &&
-           !found.empty() && fitBehindProduct(ops);
+           fitBehindProduct(ops);
   }
 
   /// -1 for negated halves of a vector, whose runs are in turn, else 1.
@@ -84,7 +86,7 @@ private:
     if (!shape.empty() && shape.back() == width)
       turned = halvesInTurn(b, loc, turned, shape.size() - 1, /*groups=*/1,
                             /*stored=*/weightsOnly(beside));
-    if (rotation && (rotation->negatesFirst || rotation->negatesSecond))
+    if (rotation && rotation->negates())
       turned =
           MulOp::create(b, loc, turned, signsOf(b, loc, *rotation, vectors));
     return turned;
@@ -183,10 +185,9 @@ private:
       Value input = rotation.input ? mapping.lookup(rotation.input) : vectors;
       Value swapped = SwapHalvesOp::create(b, loc, flat(input), kColumnRun);
       swapped = ReshapeOp::create(b, loc, vectors.getType(), swapped);
-      bool negates = rotation.negatesFirst || rotation.negatesSecond;
       // What is no weight would take a kernel of its own.
       bool takesSigns = factor && pass.weightsOnly(factor);
-      if (negates && !takesSigns)
+      if (rotation.negates() && !takesSigns)
         swapped = MulOp::create(b, loc, swapped,
                                 signsOf(b, loc, rotation, vectors.getType()));
       if (!factor)

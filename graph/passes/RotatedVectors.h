@@ -22,6 +22,7 @@ struct Rotation {
   /// A value that is computed of the vectors; null: they are the columns.
   mlir::Value input;
   bool negatesFirst, negatesSecond;
+  bool negates() const { return negatesFirst || negatesSecond; }
 };
 
 /// What is computed of some vectors, each by itself, that rotates them or

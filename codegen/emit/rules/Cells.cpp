@@ -104,33 +104,40 @@ std::optional<WholeCells> wholeCells(TileEmitter &e, const Demand &demand,
   return whole;
 }
 
-FailureOr<Value> cellPart(graph::CellPartOp op, TileEmitter &e,
-                          const Demand &demand) {
-  int64_t run = op.getRun(), cell = run * op.getParts();
+/// What `take` makes of the whole cells that an operator reads, and the axis
+/// along which they lie; or its elements, read where they are.
+template <typename Op>
+FailureOr<Value> takeOfCells(Op op, TileEmitter &e, const Demand &demand,
+                             int64_t cell, int64_t kept,
+                             function_ref<Value(Value, unsigned)> take) {
   std::optional<WholeCells> whole =
-      wholeCells(e, demand, op.getInput(), cell, run);
+      wholeCells(e, demand, op.getInput(), cell, kept);
   if (!whole)
     return e.emit(throughMap(demand, op.getOperandMap(0), op.getInput()));
   FailureOr<Value> cells = e.emit(whole->demand);
-  if (failed(cells))
-    return failure();
-  return Value(tile::CellPartOp::create(
-      e.b(), e.loc(), e.tileType(demand.tile, getElementTypeOrSelf(*cells)),
-      *cells, whole->axis, run, op.getParts(), op.getPart()));
+  return failed(cells) ? cells : FailureOr<Value>(take(*cells, whole->axis));
+}
+
+FailureOr<Value> cellPart(graph::CellPartOp op, TileEmitter &e,
+                          const Demand &demand) {
+  int64_t run = op.getRun();
+  return takeOfCells(op, e, demand, run * op.getParts(), run,
+                     [&](Value cells, unsigned axis) -> Value {
+                       return tile::CellPartOp::create(
+                           e.b(), e.loc(),
+                           e.tileType(demand.tile, getElementTypeOrSelf(cells)),
+                           cells, axis, run, op.getParts(), op.getPart());
+                     });
 }
 
 FailureOr<Value> swapHalves(graph::SwapHalvesOp op, TileEmitter &e,
                             const Demand &demand) {
   int64_t cell = 2 * op.getRun();
-  std::optional<WholeCells> whole =
-      wholeCells(e, demand, op.getInput(), cell, cell);
-  if (!whole)
-    return e.emit(throughMap(demand, op.getOperandMap(0), op.getInput()));
-  FailureOr<Value> cells = e.emit(whole->demand);
-  if (failed(cells))
-    return failure();
-  return Value(tile::SwapHalvesOp::create(e.b(), e.loc(), cells->getType(),
-                                          *cells, whole->axis, op.getRun()));
+  return takeOfCells(
+      op, e, demand, cell, cell, [&](Value cells, unsigned axis) -> Value {
+        return tile::SwapHalvesOp::create(e.b(), e.loc(), cells.getType(),
+                                          cells, axis, op.getRun());
+      });
 }
 
 /// The sum of each cell's elements, for all of them: of a tile [.., N, ..] of
@@ -154,23 +161,16 @@ Value sumOfCells(TileEmitter &e, Value tile, unsigned axis, int64_t cell) {
 /// The same of elements that are read where they are.
 FailureOr<Value> sumOfRead(TileEmitter &e, const Demand &demand, Value operand,
                            int64_t cell, function_ref<Value(Value)> function) {
-  ReductionOf sum{graph::ReduceKind::sum};
-  FailureOr<SmallVector<Value>> sums = reduceOver(
-      e, demand, e.constant(cell), /*contiguous=*/true,
-      {sum.neutral(e.computeType(getElementTypeOrSelf(operand)))},
-      [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
-        return SmallVector<Value>{sum(b, loc, x[0], y[0])};
-      },
-      [&](const Demand &d, AffineExpr k) -> FailureOr<SmallVector<Value>> {
-        Demand inside = d;
-        inside.value = operand;
-        AffineExpr &last = inside.coordinates.back();
-        last = last.floorDiv(cell) * cell + k;
-        FailureOr<Value> x = e.emit(inside);
-        return failed(x) ? FailureOr<SmallVector<Value>>()
-                         : SmallVector<Value>{function(*x)};
-      });
-  return failed(sums) ? FailureOr<Value>() : FailureOr<Value>(sums->front());
+  return sumOver(e, demand, e.constant(cell),
+                 e.computeType(getElementTypeOrSelf(operand)),
+                 [&](const Demand &d, AffineExpr k) -> FailureOr<Value> {
+                   Demand inside = d;
+                   inside.value = operand;
+                   AffineExpr &last = inside.coordinates.back();
+                   last = last.floorDiv(cell) * cell + k;
+                   FailureOr<Value> x = e.emit(inside);
+                   return failed(x) ? x : FailureOr<Value>(function(*x));
+                 });
 }
 
 FailureOr<Value> normalizeCells(graph::NormalizeCellsOp op, TileEmitter &e,

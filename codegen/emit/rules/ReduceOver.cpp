@@ -467,6 +467,23 @@ bool emit::hasSteps(TileEmitter &e, const Demand &outer, AffineExpr extent,
                                     graph::Interval::noHigh, contiguous);
 }
 
+FailureOr<Value>
+emit::sumOver(TileEmitter &e, const Demand &outer, AffineExpr extent, Type type,
+              function_ref<FailureOr<Value>(const Demand &, AffineExpr)> term) {
+  ReductionOf sum{graph::ReduceKind::sum};
+  FailureOr<SmallVector<Value>> sums = reduceOver(
+      e, outer, extent, /*contiguous=*/true, {sum.neutral(type)},
+      [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
+        return SmallVector<Value>{sum(b, loc, x[0], y[0])};
+      },
+      [&](const Demand &d, AffineExpr k) -> FailureOr<SmallVector<Value>> {
+        FailureOr<Value> x = term(d, k);
+        return failed(x) ? FailureOr<SmallVector<Value>>()
+                         : SmallVector<Value>{*x};
+      });
+  return failed(sums) ? FailureOr<Value>() : FailureOr<Value>(sums->front());
+}
+
 bool emit::isUnsignedElement(Type type) {
   return cast<RankedTensorType>(type).getElementType().isUnsignedInteger();
 }

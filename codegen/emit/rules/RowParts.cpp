@@ -19,23 +19,18 @@ static FailureOr<Value> sumOfParts(TileEmitter &e, const Demand &demand,
           ArrayRef(demand.coordinates).drop_back().take_back(shape.size() - 1)),
       {}};
   row.coordinates.push_back(e.constant(0));
-  ReductionOf sum{graph::ReduceKind::sum};
-  auto add = [&](OpBuilder &b, Location loc, ArrayRef<Value> x,
-                 ArrayRef<Value> y) {
-    return SmallVector<Value>{sum(b, loc, x[0], y[0])};
-  };
-  auto term = [&](const Demand &d,
-                  AffineExpr k) -> FailureOr<SmallVector<Value>> {
+  auto term = [&](const Demand &d, AffineExpr k) {
     Demand inside = d;
     inside.coordinates.back() = k;
-    FailureOr<Value> x = e.emit(inside);
-    return failed(x) ? FailureOr<SmallVector<Value>>() : SmallVector<Value>{*x};
+    return e.emit(inside);
   };
   constexpr unsigned part = 1;
-  FailureOr<SmallVector<Value>> sums =
-      e.emitPart(row, part, [&](const Demand &outer) {
-        return reduceOver(e, outer, shape.back(), /*contiguous=*/true,
-                          {sum.neutral(e.b().getF32Type())}, add, term);
+  FailureOr<SmallVector<Value>> sums = e.emitPart(
+      row, part, [&](const Demand &outer) -> FailureOr<SmallVector<Value>> {
+        FailureOr<Value> sum =
+            sumOver(e, outer, shape.back(), e.b().getF32Type(), term);
+        return failed(sum) ? FailureOr<SmallVector<Value>>()
+                           : SmallVector<Value>{*sum};
       });
   return failed(sums) ? FailureOr<Value>() : FailureOr<Value>(sums->front());
 }
@@ -96,22 +91,15 @@ static FailureOr<Value> normalizeRows(graph::NormalizeRowsOp op, TileEmitter &e,
 /// Of runs that no kernel in front of them has begun.
 static FailureOr<Value> sumRuns(graph::SumRunsOp op, TileEmitter &e,
                                 const Demand &demand) {
-  ReductionOf sum{graph::ReduceKind::sum};
-  FailureOr<SmallVector<Value>> sums = reduceOver(
-      e, demand, e.constant(op.getRun()), /*contiguous=*/true,
-      {sum.neutral(e.b().getF32Type())},
-      [&](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
-        return SmallVector<Value>{sum(b, loc, x[0], y[0])};
-      },
-      [&](const Demand &d, AffineExpr k) -> FailureOr<SmallVector<Value>> {
-        Demand inside = d;
-        inside.value = op.getInput();
-        inside.coordinates.back() = d.coordinates.back() * op.getRun() + k;
-        FailureOr<Value> x = e.emitAs(inside, e.b().getF32Type());
-        return failed(x) ? FailureOr<SmallVector<Value>>()
-                         : SmallVector<Value>{*x};
-      });
-  return failed(sums) ? FailureOr<Value>() : FailureOr<Value>(sums->front());
+  Type type = e.b().getF32Type();
+  return sumOver(e, demand, e.constant(op.getRun()), type,
+                 [&](const Demand &d, AffineExpr k) {
+                   Demand inside = d;
+                   inside.value = op.getInput();
+                   inside.coordinates.back() =
+                       d.coordinates.back() * op.getRun() + k;
+                   return e.emitAs(inside, type);
+                 });
 }
 
 void emit::registerRowPartsRules(MLIRContext *c) {

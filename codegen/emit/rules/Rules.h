@@ -142,6 +142,11 @@ FailureOr<llvm::SmallVector<Value>> reduceOver(
         element,
     bool part = false, const Running *running = nullptr, int64_t longest = 0);
 
+/// The sum of `extent` terms of a type, neighbours in memory: see reduceOver.
+FailureOr<Value>
+sumOver(TileEmitter &e, const Demand &outer, AffineExpr extent, mlir::Type type,
+        llvm::function_ref<FailureOr<Value>(const Demand &, AffineExpr)> term);
+
 /// Tiles of one axis more than a demand, combined along it.
 class AlongLast {
 public:
