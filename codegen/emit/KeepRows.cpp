@@ -1,4 +1,5 @@
 #include "codegen/emit/KeepRows.h"
+#include "codegen/tile/analysis/AlikeLoops.h"
 #include "codegen/tile/analysis/Values.h"
 #include "codegen/tile/ir/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,65 +27,10 @@ int64_t workOf(Operation *op) {
   return isa_and_present<math::MathDialect>(op->getDialect()) ? 16 : 1;
 }
 
-/// What values of two loops' bodies have in common.
-class Comparison {
-public:
-  Comparison(scf::ForOp first, scf::ForOp second,
-             const llvm::SmallPtrSetImpl<Value> &written)
-      : first(first), second(second), written(written) {}
-
-  /// Whether `x`, of the first loop or around it, is `y` of the second in the
-  /// iteration of the same number.
-  bool areAlike(Value x, Value y) {
-    if (x == y)
-      return !isCarried(x);
-    if (x == first.getInductionVar())
-      return y == second.getInductionVar();
-    auto [it, isNew] = known.try_emplace({x, y}, false);
-    if (!isNew)
-      return it->second;
-    bool alike = isa<OpResult>(x) && isa<OpResult>(y) &&
-                 cast<OpResult>(x).getResultNumber() ==
-                     cast<OpResult>(y).getResultNumber() &&
-                 doAlike(x.getDefiningOp(), y.getDefiningOp());
-    return known[{x, y}] = alike;
-  }
-
-private:
-  bool isCarried(Value value) {
-    return llvm::is_contained(first.getRegionIterArgs(), value) ||
-           llvm::is_contained(second.getRegionIterArgs(), value);
-  }
-
-  bool doAlike(Operation *a, Operation *b) {
-    if (a == b)
-      return true;
-    if (a->getName() != b->getName() || a->getNumRegions() > 0 ||
-        a->getNumOperands() != b->getNumOperands() ||
-        a->getResultTypes() != b->getResultTypes() ||
-        a->getAttrDictionary() != b->getAttrDictionary())
-      return false;
-    auto load = dyn_cast<tile::LoadOp>(a);
-    if (load ? written.contains(load.getBuffer()) : !isPure(a))
-      return false;
-    return llvm::all_of(llvm::zip_equal(a->getOperands(), b->getOperands()),
-                        [&](auto pair) {
-                          return areAlike(std::get<0>(pair), std::get<1>(pair));
-                        });
-  }
-
-  scf::ForOp first, second;
-  const llvm::SmallPtrSetImpl<Value> &written;
-  llvm::DenseMap<std::pair<Value, Value>, bool> known;
-};
-
 class Keeper {
 public:
-  explicit Keeper(func::FuncOp function) : function(function) {
-    function.walk(
-        [&](tile::StoreOp store) { written.insert(store.getBuffer()); });
-    function.walk([&](tile::SortOp sort) { written.insert(sort.getBuffer()); });
-  }
+  explicit Keeper(func::FuncOp function)
+      : function(function), written(tile::writtenBuffers(function)) {}
 
   void run(Block &block) {
     Value open;
@@ -117,7 +63,7 @@ private:
              matchPattern(loop.getStep(), m_One());
     };
     return counts(earlier) && counts(later) &&
-           Comparison(earlier, later, written)
+           tile::LoopComparison(earlier, later, written)
                .areAlike(earlier.getUpperBound(), later.getUpperBound());
   }
 
@@ -153,7 +99,7 @@ private:
     if (op.getNumResults() != 1 || !canBeKept(op.getResult(0).getType()) ||
         op.use_empty() || workFor(op.getResult(0), later) < leastWork)
       return {};
-    Comparison comparison(earlier, later, written);
+    tile::LoopComparison comparison(earlier, later, written);
     for (Operation &own : earlier.getBody()->without_terminator())
       if (own.getName() == op.getName() &&
           comparison.areAlike(own.getResult(0), op.getResult(0)))
@@ -213,7 +159,7 @@ private:
     int64_t before = bytes;
     kept.clear();
     for (auto [earlier, later] : pairsOf(*fitting))
-      if (Comparison(earlier, later, written)
+      if (tile::LoopComparison(earlier, later, written)
               .areAlike(earlier.getUpperBound(), count))
         share(earlier, later, /*count=*/1);
     // Bodies for other sizes use the same memory of a cache.
@@ -291,7 +237,7 @@ private:
   }
 
   func::FuncOp function;
-  llvm::SmallPtrSet<Value, 8> written;
+  llvm::SmallPtrSet<Value, 4> written;
   /// What is kept, and where.
   llvm::DenseMap<Value, Value> rows;
   int64_t bytes = 0;

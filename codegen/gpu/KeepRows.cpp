@@ -4,6 +4,7 @@
 #include "codegen/gpu/Loops.h"
 #include "codegen/gpu/SharedMemory.h"
 #include "codegen/gpu/Streams.h"
+#include "codegen/tile/analysis/AlikeLoops.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -21,6 +22,9 @@ struct Row {
   SmallVector<tile::LoadOp> loads;
   AsyncCopy copy;
   simt::MemoryType memory; ///< of a tile
+  /// What the first loop makes of its tile, where the others want this: it
+  /// takes the tile's place.
+  Value made;
 
   int64_t bytes() const { return count * memory.getBytes(); }
 };
@@ -69,10 +73,8 @@ bool describe(Row &row) {
 
 /// Rows that more than one of the loops in a block reads, from buffers that the
 /// kernel does not write.
-SmallVector<Row> findRows(func::FuncOp function, Block &block) {
-  llvm::SmallPtrSet<Value, 4> written;
-  function.walk(
-      [&](tile::StoreOp store) { written.insert(store.getBuffer()); });
+SmallVector<Row> findRows(Block &block,
+                          const llvm::SmallPtrSetImpl<Value> &written) {
   SmallVector<Row> rows;
   for (auto loop : block.getOps<scf::ForOp>()) {
     std::optional<int64_t> count = countOf(loop);
@@ -86,7 +88,7 @@ SmallVector<Row> findRows(func::FuncOp function, Block &block) {
         return row.count == *count && areAlike(row.loads.front(), load);
       });
       if (known == rows.end())
-        rows.push_back({*count, {load}, {}, {}});
+        rows.push_back({*count, {load}, {}, {}, {}});
       else
         known->loads.push_back(load);
     }
@@ -98,6 +100,68 @@ SmallVector<Row> findRows(func::FuncOp function, Block &block) {
     return !again || !describe(row);
   });
   return rows;
+}
+
+/// What nothing but `value` needs of its loop's body, `value` among it.
+llvm::SetVector<Operation *> neededFor(Value value) {
+  llvm::SetVector<Operation *> needed;
+  needed.insert(value.getDefiningOp());
+  Block *body = value.getParentBlock();
+  for (unsigned i = 0; i < needed.size(); ++i)
+    for (Value operand : needed[i]->getOperands())
+      if (Operation *op = operand.getDefiningOp();
+          op && op->getBlock() == body &&
+          llvm::all_of(op->getUsers(),
+                       [&](Operation *user) { return needed.contains(user); }))
+        needed.insert(op);
+  return needed;
+}
+
+/// What stands for `made`, of the loop of `own`, in the loop of `load`, if that
+/// is loaded for nothing else.
+Value madeAgain(Value made, tile::LoadOp own, tile::LoadOp load,
+                const llvm::SmallPtrSetImpl<Value> &written) {
+  tile::LoopComparison comparison(loopOf(own), loopOf(load), written);
+  for (Operation &op : load->getBlock()->without_terminator())
+    if (op.getNumResults() == 1 && &op != load &&
+        comparison.areAlike(made, op.getResult(0)) &&
+        neededFor(op.getResult(0)).contains(load))
+      return op.getResult(0);
+  return {};
+}
+
+/// Looks for the last value of the first loop that fits in the tile's place and
+/// from which the other loops could go on, such as a row that a residual
+/// connection has been added to: neither the tile nor what was added is then
+/// read again. Lets them go on from the tile, which it will be.
+Value makeInPlace(const Row &row, const llvm::SmallPtrSetImpl<Value> &written) {
+  tile::LoadOp own = row.loads.front();
+  llvm::MapVector<scf::ForOp, tile::LoadOp> later;
+  for (tile::LoadOp load : llvm::drop_begin(row.loads))
+    if (!later.insert({loopOf(load), load}).second ||
+        loopOf(load) == loopOf(own))
+      return {};
+  for (Operation *op = loopOf(own).getBody()->getTerminator()->getPrevNode();
+       op != own; op = op->getPrevNode()) {
+    if (op->getNumResults() != 1 || op->getResult(0).getType() != own.getType())
+      continue;
+    SmallVector<std::pair<Value, tile::LoadOp>> again;
+    for (auto [loop, load] : later)
+      if (Value value = madeAgain(op->getResult(0), own, load, written))
+        again.push_back({value, load});
+    if (again.size() != later.size())
+      continue;
+    for (auto [value, load] : again) {
+      llvm::SetVector<Operation *> needed = neededFor(value);
+      load->moveBefore(&load->getBlock()->front());
+      value.replaceAllUsesWith(load);
+      for (Operation *unused : needed)
+        if (unused != load)
+          unused->erase();
+    }
+    return op->getResult(0);
+  }
+  return {};
 }
 
 /// Copies of the rows that `first` reads before other loops do: in a loop of
@@ -131,6 +195,11 @@ void copyAhead(scf::ForOp first, ArrayRef<Row *> rows) {
       load.replaceAllUsesWith(simt::LoadSharedOp::create(
                                   b, load.getLoc(), load.getType(), slot, start)
                                   .getResult());
+      if (!row->made || loopOf(load) != first)
+        continue;
+      // By the thread that has read the tile's elements and will read these.
+      b.setInsertionPointAfterValue(row->made);
+      simt::StoreSharedOp::create(b, load.getLoc(), row->made, slot);
     }
 }
 
@@ -197,19 +266,49 @@ void issueTogether(scf::ForOp loop) {
     load->moveBefore(&loop.getBody()->front());
 }
 
+/// What is made of rows in their place, by the first load of each, as far as
+/// these fit in `room` bytes.
+llvm::MapVector<Operation *, Value>
+makeInPlace(Block &block, const llvm::SmallPtrSetImpl<Value> &written,
+            int64_t room) {
+  llvm::MapVector<Operation *, Value> made;
+  for (bool found = true; found;) {
+    found = false;
+    for (Row &row : findRows(block, written)) {
+      Operation *own = row.loads.front();
+      if (made.contains(own) || row.bytes() > room)
+        continue;
+      if (Value value = makeInPlace(row, written)) {
+        made[own] = value;
+        room -= row.bytes();
+        found = true; // other rows are read less often now
+        break;
+      }
+    }
+  }
+  return made;
+}
+
 /// Keeps the rows that fit in `available` bytes; says whether there are any.
 bool keepRowsOf(func::FuncOp function, Block &block, int64_t available) {
-  SmallVector<Row> rows = findRows(function, block);
+  auto written = tile::writtenBuffers(function);
+  llvm::MapVector<Operation *, Value> made =
+      makeInPlace(block, written, available);
+  SmallVector<Row> rows = findRows(block, written);
+  for (Row &row : rows)
+    row.made = made.lookup(row.loads.front());
   llvm::MapVector<Operation *, SmallVector<Row *>> byLoop;
   llvm::SetVector<Operation *> later;
-  for (Row &row : rows) {
-    if (row.bytes() > available)
-      continue;
-    available -= row.bytes();
-    byLoop[loopOf(row.loads.front())].push_back(&row);
-    for (tile::LoadOp load : row.loads)
-      later.insert(loopOf(load));
-  }
+  // What is made of a row has only its place, so it comes first.
+  for (bool areMade : {true, false})
+    for (Row &row : rows) {
+      if (bool(row.made) != areMade || row.bytes() > available)
+        continue;
+      available -= row.bytes();
+      byLoop[loopOf(row.loads.front())].push_back(&row);
+      for (tile::LoadOp load : row.loads)
+        later.insert(loopOf(load));
+    }
   for (auto &[first, kept] : byLoop)
     copyAhead(cast<scf::ForOp>(first), kept);
   for (auto &[first, kept] : byLoop) {

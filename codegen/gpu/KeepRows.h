@@ -16,10 +16,11 @@ inline int64_t sharedBytesOf(int64_t sharedBytes, int64_t instances) {
 /// Loads that several loops, one behind the other, do alike come from shared
 /// memory (of `sharedBytes`) if all of their tiles fit there: asynchronous
 /// copies bring them, issued all at once before the first loop, so that memory
-/// is read once and early. A thread copies what it will read itself. What is
-/// left to load is asked for before it is needed.
-/// Says how many program instances a multiprocessor should have: two where what
-/// is kept leaves room for that.
+/// is read once and early. A thread copies what it will read itself. What the
+/// first loop makes of a row and the others would make again, such as its sum
+/// with another, takes its place. What is left to load is asked for before it
+/// is needed. Says how many program instances a multiprocessor should have: two
+/// where what is kept leaves room for that.
 int64_t keepRows(mlir::func::FuncOp function, int64_t sharedBytes);
 
 } // namespace charonia::gpu

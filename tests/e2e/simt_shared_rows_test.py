@@ -62,3 +62,36 @@ def test_many_rows_are_not_shared(tmp_path):
     x = model.input("x", 70, 16400)
     model.check(tmp_path, softmax(model, x, 16400), None, "sm_90a", "fp16")
     assert not any("tile.exchange" in p.read_text() for p in tmp_path.glob("dump/**/*tile.mlir"))
+
+
+def sum_of_three(model: Model, x: str, n: int) -> str:
+    """Of three rows one is kept, of a place in which their sum lies from then on."""
+    y, z = (model.input(name, *model.inputs[x].shape) for name in "yz")
+    return model.add("Softmax", model.add("Add", model.add("Add", x, y), z), axis=-1)
+
+
+def rows_wanted_again(model: Model, x: str, n: int) -> str:
+    """What is added is itself multiplied behind."""
+    y = model.input("y", *model.inputs[x].shape)
+    return model.add("Mul", model.add("Softmax", model.add("Add", x, y), axis=-1), y)
+
+
+def both_wanted_again(model: Model, x: str, n: int) -> str:
+    y = model.input("y", *model.inputs[x].shape)
+    norm = model.add("LayerNormalization", model.add("Mul", x, y), model.weight(n), model.weight(n), axis=-1)
+    return model.add("Add", model.add("Mul", norm, x), y)
+
+
+def made_of_one(model: Model, x: str, n: int) -> str:
+    return model.add("LayerNormalization", model.add("Tanh", x), model.weight(n), model.weight(n), axis=-1)
+
+
+@pytest.mark.parametrize(
+    "target, precision", [("sm_80", "fp16"), ("sm_90a", "fp16"), ("sm_90a", "bf16"), ("sm_90a", "fp32")]
+)
+@pytest.mark.parametrize("body", [layer_norm, sum_of_three, rows_wanted_again, both_wanted_again, made_of_one])
+@pytest.mark.parametrize("n", [8200, 12289])
+def test_what_is_made_of_rows_is_kept(tmp_path, target, precision, body, n):
+    """More rows than are shared, each of several tiles, aligned and not."""
+    model = Model(n)
+    model.check(tmp_path, body(model, model.input("x", 70, n), n), 1, target, precision)

@@ -38,7 +38,23 @@ public:
 
   /// A tile of the input.
   FailureOr<Value> element(const Demand &d) {
-    return e.emit({input, d.tile, d.coordinates, {}});
+    FailureOr<Value> x = e.emit({input, d.tile, d.coordinates, {}});
+    if (failed(x) || !isKept || (*x).getDefiningOp<arith::ExtFOp>())
+      return x;
+    Value stored = narrowed(e, *x, input);
+    return stored == *x
+               ? stored
+               : arith::ExtFOp::create(e.b(), e.loc(), x->getType(), stored)
+                     .getResult();
+  }
+
+  /// Takes what is computed of the row as it would be stored, if a GPU has room
+  /// for it in its own type from one walk to the next (codegen/gpu/KeepRows.h).
+  void keep(const Demand &at) {
+    Type type = cast<RankedTensorType>(input.getType()).getElementType();
+    std::optional<int64_t> n = graph::constantOf(e.simplify(extent, {}));
+    isKept = isWalked(at) && n && isa<Float16Type, BFloat16Type>(type) &&
+             *n <= e.getTarget().chip->sharedBytes / 2;
   }
 
   /// Reduction `kind` of f(element) along the row, as a tile of `at`'s shape.
@@ -101,6 +117,7 @@ private:
   Exprs shape;
   Demand row;
   AffineExpr extent;
+  bool isKept = false;
 };
 
 /// The maximum of a row and the sum of what its elements are below it, from one
@@ -171,6 +188,7 @@ FailureOr<Value> softmax(graph::SoftmaxOp op, TileEmitter &e,
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), {(int64_t)op.getAxis()}, demand);
   bool walked = row.isWalked(demand);
+  row.keep(demand);
   auto component = [&](const Demand &d, unsigned i) -> FailureOr<Value> {
     FailureOr<SmallVector<Value>> both = maximumAndSum(row, e, d);
     return failed(both) ? FailureOr<Value>() : FailureOr<Value>((*both)[i]);
@@ -295,6 +313,7 @@ FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), op.getAxes(), demand);
   bool walked = !op.getRms() && row.isWalked(demand);
+  row.keep(demand);
   Type type =
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   // The sum times 1 / extent, a number that nothing else is part of: what

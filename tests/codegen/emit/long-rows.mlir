@@ -29,11 +29,30 @@
 // CHECK: scf.for
 // CHECK:   tile.store
 // CHECK-NOT: scf.for
+// What is computed of a row that a GPU keeps from one walk to the next is taken in the row's own
+// type, as it would be stored; of one that is too long for that, or just loaded, as it is.
+// CHECK-LABEL: func.func @kept
+// CHECK: scf.for
+// CHECK:   %[[SUM:.*]] = arith.addf
+// CHECK:   %[[STORED:.*]] = arith.truncf %[[SUM]]
+// CHECK:   %[[AGAIN:.*]] = arith.extf %[[STORED]]
+// CHECK:   arith.select %{{.*}}, %[[AGAIN]],
+// CHECK: scf.for
+// CHECK:   arith.truncf
+// CHECK:   arith.subf
+// CHECK:   arith.truncf
+// CHECK:   tile.store
+// CHECK-LABEL: func.func @tooLong
+// CHECK-NOT: arith.truncf
+// CHECK: tile.reduce
+// CHECK-LABEL: func.func @loaded
+// CHECK-NOT: arith.truncf
+// CHECK: tile.reduce
 // SHORT-LABEL: func.func @short
 // SHORT-NOT: scf.for
 // SHORT: tile.store
 module {
-  func.func @main(%x: tensor<100x50257xf32>, %y: tensor<64x768xf32>) -> tensor<100x50257xf32> {
+  func.func @main(%x: tensor<100x50257xf32>, %y: tensor<64x768xf32>, %h: tensor<100x50257xf16>, %l: tensor<100x150001xf16>) -> tensor<100x50257xf32> {
     %0 = graph.kernel "softmax" (%x) : (tensor<100x50257xf32>) -> tensor<100x50257xf32> {
     ^bb0(%a: tensor<100x50257xf32>):
       %1 = graph.softmax %a {axis = 1} : (tensor<100x50257xf32>) -> tensor<100x50257xf32>
@@ -48,6 +67,23 @@ module {
     ^bb0(%a: tensor<64x768xf32>):
       %1 = graph.softmax %a {axis = 1} : (tensor<64x768xf32>) -> tensor<64x768xf32>
       graph.yield %1 : tensor<64x768xf32>
+    }
+    %4 = graph.kernel "kept" (%h, %h) : (tensor<100x50257xf16>, tensor<100x50257xf16>) -> tensor<100x50257xf16> {
+    ^bb0(%a: tensor<100x50257xf16>, %b: tensor<100x50257xf16>):
+      %1 = graph.add %a, %b : (tensor<100x50257xf16>, tensor<100x50257xf16>) -> tensor<100x50257xf16>
+      %s = graph.softmax %1 {axis = 1} : (tensor<100x50257xf16>) -> tensor<100x50257xf16>
+      graph.yield %s : tensor<100x50257xf16>
+    }
+    %5 = graph.kernel "tooLong" (%l, %l) : (tensor<100x150001xf16>, tensor<100x150001xf16>) -> tensor<100x150001xf16> {
+    ^bb0(%a: tensor<100x150001xf16>, %b: tensor<100x150001xf16>):
+      %1 = graph.add %a, %b : (tensor<100x150001xf16>, tensor<100x150001xf16>) -> tensor<100x150001xf16>
+      %s = graph.softmax %1 {axis = 1} : (tensor<100x150001xf16>) -> tensor<100x150001xf16>
+      graph.yield %s : tensor<100x150001xf16>
+    }
+    %6 = graph.kernel "loaded" (%h) : (tensor<100x50257xf16>) -> tensor<100x50257xf16> {
+    ^bb0(%a: tensor<100x50257xf16>):
+      %s = graph.softmax %a {axis = 1} : (tensor<100x50257xf16>) -> tensor<100x50257xf16>
+      graph.yield %s : tensor<100x50257xf16>
     }
     return %2 : tensor<100x50257xf32>
   }
