@@ -6,12 +6,15 @@ include "graph/ops/Bases.td"
 
 def Graph_SumRunsOp : Graph_ReductionBase<"sum_runs"> {
   let summary = "Sums of `run` neighbours along the last dimension, without overlap, in f32";
-  let description = [{ The last dimension is a multiple of `run`. }];
-  let arguments = (ins Graph_FloatTensor:$input, I64Attr:$run);
+  let description = [{
+    The last dimension is a multiple of `run`. With `squared_distances` what is added up are the squares of
+    each element's distance from the mean of its own run, not the elements.
+  }];
+  let arguments = (ins Graph_FloatTensor:$input, I64Attr:$run, UnitAttr:$squared_distances);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = commonDecl # [{
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Window; }
-    int64_t getFlopsPerTerm() { return 1; }
+    int64_t getFlopsPerTerm() { return getSquaredDistances() ? 4 : 1; }
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
     ::llvm::SmallVector<::charonia::graph::WindowSide> getWindow();
     ::llvm::SmallVector<int64_t> getCells();

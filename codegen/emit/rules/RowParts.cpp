@@ -8,6 +8,14 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
+Value emit::distanceFrom(TileEmitter &e, Value mean, Value value) {
+  if (mean.getType() != value.getType())
+    mean = tile::BroadcastOp::create(
+        e.b(), e.loc(), cast<RankedTensorType>(value.getType()), mean,
+        llvm::to_vector(llvm::seq<int64_t>(0, tile::shapeOf(mean).size())));
+  return arith::SubFOp::create(e.b(), e.loc(), value, mean);
+}
+
 /// The sums of parts of rows [.., M, P], where a demand's rows are.
 static FailureOr<Value> sumOfParts(TileEmitter &e, const Demand &demand,
                                    Value parts) {
@@ -91,15 +99,28 @@ static FailureOr<Value> normalizeRows(graph::NormalizeRowsOp op, TileEmitter &e,
 /// Of runs that no kernel in front of them has begun.
 static FailureOr<Value> sumRuns(graph::SumRunsOp op, TileEmitter &e,
                                 const Demand &demand) {
-  Type type = e.b().getF32Type();
-  return sumOver(e, demand, e.constant(op.getRun()), type,
-                 [&](const Demand &d, AffineExpr k) {
-                   Demand inside = d;
-                   inside.value = op.getInput();
-                   inside.coordinates.back() =
-                       d.coordinates.back() * op.getRun() + k;
-                   return e.emitAs(inside, type);
-                 });
+  OpBuilder &b = e.b();
+  Type type = b.getF32Type();
+  auto sumOf = [&](function_ref<Value(Value)> function) {
+    return sumOver(e, demand, e.constant(op.getRun()), type,
+                   [&](const Demand &d, AffineExpr k) -> FailureOr<Value> {
+                     Demand inside = d;
+                     inside.value = op.getInput();
+                     inside.coordinates.back() =
+                         d.coordinates.back() * op.getRun() + k;
+                     FailureOr<Value> x = e.emitAs(inside, type);
+                     return failed(x) ? x : FailureOr<Value>(function(*x));
+                   });
+  };
+  FailureOr<Value> sum = sumOf([](Value x) { return x; });
+  if (failed(sum) || !op.getSquaredDistances())
+    return sum;
+  Value mean = arith::MulFOp::create(
+      b, e.loc(), *sum, e.splatLike(1.0 / double(op.getRun()), *sum));
+  return sumOf([&](Value x) -> Value {
+    Value distance = distanceFrom(e, mean, x);
+    return arith::MulFOp::create(b, e.loc(), distance, distance);
+  });
 }
 
 void emit::registerRowPartsRules(MLIRContext *c) {

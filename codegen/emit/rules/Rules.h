@@ -228,6 +228,10 @@ combineAlongLast(TileEmitter &e, const Demand &outer, mlir::ValueRange tiles,
 Value reduceAxis(TileEmitter &e, Value tile, unsigned axis,
                  graph::ReduceKind kind);
 
+/// value - mean. Terms that are added up may have one more axis, at the end,
+/// along which all have the same mean.
+Value distanceFrom(TileEmitter &e, Value mean, Value value);
+
 /// Tiles of a demand's shape, of its rows: their means (null where nobody has
 /// `sums`) and one by their deviations.
 struct RowStatistics {

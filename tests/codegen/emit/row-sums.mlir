@@ -14,6 +14,23 @@
 // CHECK:         tile.reduce %{{.*}} {axis = 1 : i64} : (tensor<[[M]]x32xf32>) -> tensor<[[M]]xf32>
 // CHECK:         %[[SCALE:.*]] = math.rsqrt
 // CHECK:         arith.mulf %[[DOT]], %[[SCALE]]
+
+// Runs are added up once for their sums and their means, from which squares of
+// distances follow.
+// CHECK-LABEL: func.func @writes_both(
+// CHECK:         tile.store %{{.*}}, %arg2
+// CHECK:         %[[RUNS:.*]] = tile.split_axis %[[X:[0-9]+]] {axis = 1 : i64, inner = 32 : i64}
+// CHECK:         %[[SUMS:.*]] = tile.reduce %[[RUNS]] {axis = 2 : i64}
+// CHECK:         %[[MEANS:.*]] = arith.mulf %[[SUMS]],
+// CHECK:         %[[SPREAD:.*]] = tile.broadcast %[[MEANS]] {axes = array<i64: 0, 1>}
+// CHECK:         %[[JOINED:.*]] = tile.join_axes %[[SPREAD]]
+// CHECK:         %[[FAR:.*]] = arith.subf %[[X]], %[[JOINED]]
+// CHECK:         %[[SQUARE:.*]] = arith.mulf %[[FAR]], %[[FAR]]
+// CHECK:         tile.split_axis %[[SQUARE]]
+// CHECK:         %[[SQUARES:.*]] = tile.reduce
+// CHECK:         tile.store %[[SQUARES]], %arg3
+// CHECK-NOT:     tile.reduce
+// CHECK:         tile.store %[[SUMS]], %arg4
 module {
   func.func @main(%x: tensor<256x512xf16>, %a: tensor<512x768xf16>, %w: tensor<768x1024xf16>) -> (tensor<256x768xf16>, tensor<256x1024xf16>) {
     %0:2 = graph.kernel "writes" (%x, %a) : (tensor<256x512xf16>, tensor<512x768xf16>) -> (tensor<256x768xf16>, tensor<256x24xf32>) {
@@ -30,5 +47,16 @@ module {
       graph.yield %6 : tensor<256x1024xf16>
     }
     return %0#0, %5 : tensor<256x768xf16>, tensor<256x1024xf16>
+  }
+  func.func @means(%x: tensor<256x512xf16>, %a: tensor<512x768xf16>) -> (tensor<256x768xf16>, tensor<256x24xf32>, tensor<256x24xf32>) {
+    %0:3 = graph.kernel "writes_both" (%x, %a) : (tensor<256x512xf16>, tensor<512x768xf16>) -> (tensor<256x768xf16>, tensor<256x24xf32>, tensor<256x24xf32>) {
+    ^bb0(%p: tensor<256x512xf16>, %q: tensor<512x768xf16>):
+      %1 = graph.matmul %p, %q : (tensor<256x512xf16>, tensor<512x768xf16>) -> tensor<256x768xf16>
+      %2 = graph.cast %1 {to = f32} : (tensor<256x768xf16>) -> tensor<256x768xf32>
+      %3 = graph.sum_runs %2 {run = 32 : i64, squared_distances} : (tensor<256x768xf32>) -> tensor<256x24xf32>
+      %4 = graph.sum_runs %2 {run = 32 : i64} : (tensor<256x768xf32>) -> tensor<256x24xf32>
+      graph.yield %1, %3, %4 : tensor<256x768xf16>, tensor<256x24xf32>, tensor<256x24xf32>
+    }
+    return %0#0, %0#1, %0#2 : tensor<256x768xf16>, tensor<256x24xf32>, tensor<256x24xf32>
   }
 }
