@@ -238,11 +238,11 @@ struct RowStatistics {
   Value mean, inverse;
 };
 
-/// The statistics of rows of `terms` elements from parts [.., M, P] of their
-/// squares' sums, and of their own.
+/// The statistics of the rows of `input` where a demand's are, from `squares`
+/// and `sums` of parts of them, as of a normalized_matmul.
 FailureOr<RowStatistics> emitStatistics(TileEmitter &e, const Demand &demand,
-                                        AffineExpr terms, Value squares,
-                                        Value sums, double epsilon);
+                                        Value input, Value squares, Value sums,
+                                        double epsilon);
 
 /// Whether reduceOver takes the terms in more than one step, so that each
 /// reduction over a row reads it from memory.

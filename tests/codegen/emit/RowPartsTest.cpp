@@ -92,6 +92,41 @@ protected:
     }
   }
 
+  /// Rows of f16, normalized.
+  std::vector<float> normalized(const std::vector<float> &x, Buffers &parts,
+                                int64_t terms, int64_t count, double epsilon) {
+    std::vector<uint16_t> rows, result(x.size());
+    for (float v : x)
+      rows.push_back(tile::floatToHalf(v));
+    std::string text = llvm::formatv(R"(
+      func.func @main(%x: tensor<3x{0}xf16>, %q: tensor<3x{1}xf32>, %s: tensor<3x{1}xf32>) -> tensor<3x{0}xf16> {{
+        %0 = graph.kernel "k" (%x, %q, %s) : (tensor<3x{0}xf16>, tensor<3x{1}xf32>, tensor<3x{1}xf32>) -> tensor<3x{0}xf16> {{
+        ^bb0(%a: tensor<3x{0}xf16>, %b: tensor<3x{1}xf32>, %c: tensor<3x{1}xf32>):
+          %1 = graph.normalize_rows %a, %b terms %c {{epsilon = {2:e} : f64} : (tensor<3x{0}xf16>, tensor<3x{1}xf32>, tensor<3x{1}xf32>) -> tensor<3x{0}xf16>
+          graph.yield %1 : tensor<3x{0}xf16>
+        }
+        return %0 : tensor<3x{0}xf16>
+      })",
+                                     terms, count, epsilon);
+    // Of 16 rows 512 parts are taken at once.
+    std::optional<emit::Schedule> schedule;
+    if (isGpu()) {
+      schedule.emplace();
+      schedule->groups = {{{1}, 32}, {{0}, 16}};
+      schedule->axes = {1, 0};
+    }
+    run(text,
+        {{rows.data(), rows.size()},
+         {parts[0].data(), parts[0].size()},
+         {parts[1].data(), parts[1].size()},
+         {result.data(), result.size()}},
+        schedule);
+    std::vector<float> values;
+    for (uint16_t bits : result)
+      values.push_back(tile::halfToFloat(bits));
+    return values;
+  }
+
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::mt19937 engine{7};
@@ -155,6 +190,38 @@ TEST_P(RowPartsTest, RunsBesideProduct) {
               buffers, schedule);
     expectParts(buffers[2], run, buffers[3], buffers[4]);
   }
+}
+
+/// Rows of f16 that are normalized by what is there of their parts: few, and so
+/// many that they are walked.
+TEST_P(RowPartsTest, Normalized) {
+  constexpr int64_t rows = 3;
+  for (auto [terms, parts] :
+       {std::pair(96, 3), {768, 24}, {800, 100}, {1200, 600}})
+    for (auto [mean, deviation] :
+         {std::pair(0.0, 1.0), {300, 1}, {-1000, .5}, {300, 0}})
+      for (double epsilon : {1e-5, 1e-12}) {
+        std::vector<float> x = around(mean, deviation, rows * terms);
+        x[0] += 2 * deviation;
+        std::vector<float> want;
+        Buffers own(2);
+        for (int64_t i = 0; i < rows; ++i) {
+          Moments row(&x[i * terms], terms);
+          for (int64_t k = 0; k < terms; ++k)
+            want.push_back((x[i * terms + k] - row.mean) /
+                           std::sqrt(row.variance + epsilon));
+        }
+        for (int64_t i = 0; i < rows * parts; ++i) {
+          int64_t part = terms / parts;
+          Moments moments(&x[i * part], part);
+          own[0].push_back(moments.variance * part);
+          own[1].push_back(moments.mean * part);
+        }
+        std::vector<float> got = normalized(x, own, terms, parts, epsilon);
+        for (size_t i = 0; i < want.size(); ++i)
+          ASSERT_NEAR(got[i], want[i], 1e-3 * std::max(1.f, std::abs(want[i])))
+              << mean << " +- " << deviation << ", " << parts << " parts";
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, RowPartsTest, testing::Bool(),
