@@ -344,6 +344,7 @@ void KernelBuilder::addEnds(Demand &demand) {
 LogicalResult KernelBuilder::storeResults() {
   SmallVector<int64_t> tile = tileOf();
   unsigned inputs = kernel.getInputs().size();
+  cellSums.clear();
   if (graph::GraphOpInterface ordered = orderedOf(kernel))
     return cast<EmitOpInterface>(ordered.getOperation())
         .emitOrdered(e, {yield->getOperand(0), tile, coordinates, guards},

@@ -137,6 +137,14 @@ private:
   mlir::LogicalResult storeCells(unsigned result, const Demand &tile);
   /// What a tile has in each of its cells.
   mlir::Value sumCells(mlir::Value tile);
+  /// What is of cells, for each element of the tile `like`.
+  mlir::Value spreadOverCells(mlir::Value sums, mlir::Value like);
+  /// What of a tile is somebody's, 0 elsewhere, and its cells' sums.
+  struct CellSums {
+    mlir::Value terms, sums;
+  };
+  /// Of squared distances from the mean of each cell, of `count` elements.
+  mlir::Value sumSquaredDistances(const CellSums &cells, int64_t count);
   /// Stores what a result has of each of the tile's cells.
   mlir::LogicalResult storeParts(unsigned result, const Demand &tile);
   /// The demand on what is stored of the cells of a demanded tile.
@@ -175,6 +183,8 @@ private:
   /// Where tiles have whole cells, as a result has some of each.
   llvm::SmallVector<graph::CellSide> cells;
   std::optional<graph::IterationSpace> space; ///< If there are such.
+  /// Of the tile that is being stored, by what its cells are of.
+  llvm::SmallDenseMap<Value, CellSums> cellSums;
   llvm::SmallVector<mlir::AffineExpr> tileNumbers;
   /// Of the tile that is being written: groups that have an axis, the extent of
   /// each group, and where it begins if that is not by its number.

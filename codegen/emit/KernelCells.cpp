@@ -2,6 +2,7 @@
 // that have some elements of each.
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/emit/rules/Rules.h"
+#include "graph/ir/FormedOps.h"
 
 using namespace mlir;
 using namespace charonia;
@@ -48,6 +49,41 @@ Value KernelBuilder::sumCells(Value sum) {
     sum = reduceAxis(e, sum, along, graph::ReduceKind::sum);
   }
   return sum;
+}
+
+Value KernelBuilder::spreadOverCells(Value sums, Value like) {
+  SmallVector<int64_t> apart, kept;
+  SmallVector<unsigned> cut;
+  for (auto [axis, extent] : llvm::enumerate(tile::shapeOf(like))) {
+    const graph::CellSide *side = cellsAlong(axis);
+    bool isCut = side && extent > side->cell;
+    if (isCut)
+      cut.push_back(axis);
+    if (isCut || !side) {
+      kept.push_back(apart.size());
+      apart.push_back(isCut ? extent / side->cell : extent);
+    }
+    if (side)
+      apart.push_back(side->cell);
+  }
+  Type element = getElementTypeOrSelf(sums);
+  Value spread = tile::BroadcastOp::create(
+      b, e.loc(), e.tileType(apart, element), sums, kept);
+  for (unsigned axis : cut) {
+    apart[axis] *= apart[axis + 1];
+    apart.erase(apart.begin() + axis + 1);
+    spread = tile::JoinAxesOp::create(b, e.loc(), e.tileType(apart, element),
+                                      spread, axis);
+  }
+  return spread;
+}
+
+Value KernelBuilder::sumSquaredDistances(const CellSums &cells, int64_t count) {
+  Value mean = arith::MulFOp::create(
+      b, e.loc(), cells.sums, e.splatLike(1.0 / double(count), cells.sums));
+  Value distance = arith::SubFOp::create(b, e.loc(), cells.terms,
+                                         spreadOverCells(mean, cells.terms));
+  return sumCells(arith::MulFOp::create(b, e.loc(), distance, distance));
 }
 
 Demand KernelBuilder::placesOfCells(Demand demand) {
@@ -129,8 +165,18 @@ LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &tile) {
   Demand places = placesOfCells(walked);
   if (failed(terms) || !takeShare(places))
     return failure();
-  Value sum =
-      sumCells(e.maskWith(e.emitInBounds(bounds, inside.tile), *terms, 0));
+  // What two results ask of one tile is added up once: nobody looks for equal
+  // reductions later.
+  CellSums &sums = cellSums[*terms];
+  if (!sums.terms || sums.sums.getParentBlock() != b.getInsertionBlock()) {
+    sums.terms = e.maskWith(e.emitInBounds(bounds, inside.tile), *terms, 0);
+    sums.sums = sumCells(sums.terms);
+  }
+  Value sum = sums.sums;
+  // Runs lie inside as a whole, or are nobody's.
+  if (auto runs = value.getDefiningOp<graph::SumRunsOp>();
+      runs && runs.getSquaredDistances())
+    sum = sumSquaredDistances(sums, runs.getRun());
   Demand cell =
       withoutUnusedAxes(throughMap(places, resultMaps[result], value));
   if (cell.tile != ArrayRef(tile::shapeOf(sum)))

@@ -6,12 +6,15 @@ include "graph/ops/Bases.td"
 
 def Graph_SumRunsOp : Graph_ReductionBase<"sum_runs"> {
   let summary = "Sums of `run` neighbours along the last dimension, without overlap, in f32";
-  let description = [{ The last dimension is a multiple of `run`. }];
-  let arguments = (ins Graph_FloatTensor:$input, I64Attr:$run);
+  let description = [{
+    The last dimension is a multiple of `run`. With `squared_distances` what is added up are the squares of
+    each element's distance from the mean of its own run, not the elements.
+  }];
+  let arguments = (ins Graph_FloatTensor:$input, I64Attr:$run, UnitAttr:$squared_distances);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = commonDecl # [{
     ::charonia::graph::OpRole getRole() { return ::charonia::graph::OpRole::Window; }
-    int64_t getFlopsPerTerm() { return 1; }
+    int64_t getFlopsPerTerm() { return getSquaredDistances() ? 4 : 1; }
     ::llvm::SmallVector<::charonia::graph::DimKind> getResultDimKinds();
     ::llvm::SmallVector<::charonia::graph::WindowSide> getWindow();
     ::llvm::SmallVector<int64_t> getCells();
@@ -85,12 +88,12 @@ def Graph_NormalizedMatmulOp : Graph_Contraction<"normalized_matmul", [AttrSized
   let summary = "The rows of [..., M, K], normalized, x [K, N]";
   let description = [{
     (lhs rhs - mean * columnSums) / sqrt(variance + epsilon): what normalizing each row of `lhs` and
-    then multiplying gives. `squares` [..., M, P] are sums of parts of each row's squares,
-    `terms` [..., M, P] those of its elements, `columnSums` [N] the sums of the columns of `rhs`,
-    all in f32. Without `terms` and `columnSums` rows are divided by
-    sqrt(mean(lhs^2) + epsilon). The variance is the mean of squares less the square of the
-    mean, at least 2^-22 of that, so a mean of hundreds of deviations costs places: of rows that hold
-    few levels of f16 around it (300 +- 1) the error is 6e-3 of a deviation, around 1000 +- 0.5 it is .14.
+    then multiplying gives. `terms` [..., M, P] are sums of parts of each row, of as many elements each,
+    `squares` [..., M, P] those of the squared distances of its elements from the mean of their own part,
+    `columnSums` [N] the sums of the columns of `rhs`, all in f32. Without `terms` and `columnSums` rows
+    are divided by sqrt(mean(lhs^2) + epsilon), and `squares` are sums of the squares themselves.
+    A variance is that of the parts together (Chan et al.), which a mean of many deviations costs no places.
+    Rows of equal numbers give 0: what rounding leaves of the difference is not divided by epsilon.
   }];
   let arguments = (ins Graph_FloatTensor:$lhs, Graph_FloatTensor:$rhs,
     Graph_FloatTensor:$squares, Optional<Graph_FloatTensor>:$terms,

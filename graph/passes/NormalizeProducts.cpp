@@ -338,13 +338,16 @@ private:
     return code < limits.maxEpilogueCode / 2 && reads.size() < limits.maxInputs;
   }
 
-  /// Sums of runs of a row, and of its squares.
+  /// Sums of runs of a row, and of squared distances from their means; for a
+  /// root mean square just those of squares.
   struct RowSums {
     Value squares, terms;
   };
 
-  RowSums &sumsOf(Value rows, bool rms) {
-    RowSums &sums = known[rows];
+  const RowSums &sumsOf(Value rows, bool rms) {
+    RowSums &sums = known[{rows, rms}];
+    if (sums.squares)
+      return sums;
     OpBuilder builder(rows.getContext());
     builder.setInsertionPointAfterValue(rows);
     Term x(rows, builder, rows.getLoc());
@@ -352,13 +355,12 @@ private:
     // The product reads the rows as they are stored: what rounding them adds
     // has to be in their mean.
     full.get().getDefiningOp()->setAttr(kAsStoredAttr, builder.getUnitAttr());
-    auto runs = [&](Term terms) {
-      return terms.make<SumRunsOp>(terms.get(), columnsInCell).get();
+    auto runs = [&](Term terms, bool distances) {
+      return terms.make<SumRunsOp>(terms.get(), columnsInCell, distances).get();
     };
-    if (!sums.squares)
-      sums.squares = runs(full * full);
-    if (!rms && !sums.terms)
-      sums.terms = runs(full);
+    sums.squares = rms ? runs(full * full, false) : runs(full, true);
+    if (!rms)
+      sums.terms = runs(full, false);
     return sums;
   }
 
@@ -436,7 +438,7 @@ private:
   }
 
   WeightsOnly weightsOnly;
-  llvm::DenseMap<Value, RowSums> known;
+  llvm::DenseMap<std::pair<Value, unsigned>, RowSums> known;
   /// Where terms are made.
   OpBuilder *at = nullptr;
 };

@@ -202,6 +202,7 @@ def NormalizeProducts : Pass<"normalize-products", "mlir::func::FuncOp"> {
     norm(x) W = (x (g W) - mean(x) columns(g W)) / deviation(x) + s W, for norm(x) = g (x - mean) / deviation + s.
     Where a product gives rows of a small type, and all that read them normalized are products with
     weights, the first one's kernel also adds up runs of each row and of its squares (`sum_runs`),
+    these of distances from each run's own mean where rows have means,
     the others read the rows as they are (`normalized_matmul`), and no kernel normalizes. g W and s W
     are made in f32 of the weights as they are there and rounded once; sums of columns and of runs
     are those of what was rounded. What else reads the rows where a product ends normalizes them itself (`normalize_rows`).

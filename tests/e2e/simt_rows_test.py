@@ -20,6 +20,10 @@ class Rows(Model):
         self.weights.append(numpy_helper.from_array(value.astype(np.float32), f"w{len(self.weights)}"))
         return self.weights[-1].name
 
+    def value(self, name: str) -> np.ndarray:
+        (weight,) = (w for w in self.weights if w.name == name)
+        return numpy_helper.to_array(weight).astype(np.float64)
+
     def shape(self, *sizes: int) -> str:
         self.weights.append(numpy_helper.from_array(np.array(sizes, np.int64), f"w{len(self.weights)}"))
         return self.weights[-1].name
@@ -146,6 +150,73 @@ def test_equal_terms(tmp_path, precision, of_row):
     s = m.add("Add", m.add("MatMul", "x", m.weight(64, 64, terms=64)), "y")
     s = m.add("LayerNormalization", s, m.near(1.0, 64), m.near(0.5, 64), epsilon=1e-12)
     m.check(tmp_path, m.linear(s, 64, 48), None, "sm_90a", precision)
+
+
+def far(m: Rows, y: np.ndarray, epsilon: float) -> tuple[str, np.ndarray]:
+    """Rows of f16, as a kernel of a product stores them, normalized: the name, and the same in double precision."""
+    rows, width = y.shape
+    m.input("x", rows, 64)
+    m.inputs["x"][:] = 0
+    m.inputs["y"] = y.astype(np.float16).astype(np.float32)
+    s = m.add("Add", m.add("MatMul", "x", m.weight(64, width, terms=64)), "y")
+    scale, shift = m.near(1.0, width), m.near(0.5, width)
+    distance = m.inputs["y"] - m.inputs["y"].mean(-1, keepdims=True, dtype=np.float64)
+    deviation = np.sqrt((distance**2).mean(-1, keepdims=True) + epsilon)
+    normalized = distance / deviation * m.value(scale) + m.value(shift)
+    return m.add("LayerNormalization", s, scale, shift, epsilon=epsilon), normalized
+
+
+def multiplied(m: Rows, rows: str, values: np.ndarray, columns: int) -> tuple[str, np.ndarray]:
+    weights = m.weight(values.shape[1], columns, terms=values.shape[1])
+    return m.add("MatMul", rows, weights), values @ m.value(weights)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    "mean, deviation, epsilon, limit",
+    [(300, 1, 1e-5, 6e-4), (-600, 1, 1e-12, 8e-4), (1000, 1, 1e-5, 1.5e-3), (1000, 0.5, 1e-12, 3e-3)],
+)
+@pytest.mark.parametrize(
+    "rows, width, columns",
+    [(50, 32, 48), (33, 96, 40), (40, 160, 24), (35, 768, 136), (128, 2080, 256)],  # of the last parts are walked
+)
+def test_far_means(tmp_path, target, mean, deviation, epsilon, limit, rows, width, columns):
+    """Rows around a mean of many deviations: few levels of f16, which products multiply exactly."""
+    m = Rows(width)
+    n = far(m, mean + deviation * m.rng.standard_normal((rows, width)), epsilon)
+    result, want = multiplied(m, *n, columns)
+    m.check(tmp_path, result, None, target, "fp16", want, limit)
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-12])
+@pytest.mark.parametrize("mean", [300, 1000])
+def test_far_means_behind(tmp_path, epsilon, mean):
+    """What is normalized of such rows is also added to what follows."""
+    m = Rows(mean)
+    n, normalized = far(m, mean + m.rng.standard_normal((40, 96)), epsilon)
+    result, want = multiplied(m, *multiplied(m, n, normalized, 64), 96)
+    m.check(tmp_path, m.add("Add", result, n), 4, "sm_90a", "fp16", want + normalized, 2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-12])
+@pytest.mark.parametrize("of_row", [300.0, 8.003, 6e4, None])
+@pytest.mark.parametrize("width", [64, 96, 768, 4096])
+def test_even_rows(tmp_path, epsilon, of_row, width):
+    """Rows of equal numbers are no distance from their mean, and leave the shift alone."""
+    m = Rows(width)
+    y = np.full((40, 1), of_row) if of_row else m.rng.standard_normal((40, 1)) * 100
+    result, want = multiplied(m, *far(m, np.repeat(y, width, 1), epsilon), 48)
+    m.check(tmp_path, result, None, "sm_90a", "fp16", want, 8e-4)
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-12])
+def test_one_apart(tmp_path, epsilon):
+    """Rows of which one number differs from the others, by its last place: f16 has no lesser variance."""
+    m = Rows(5)
+    y = np.full((40, 768), 300.0)
+    y[np.arange(40), m.rng.integers(0, 768, 40)] += 0.25
+    result, want = multiplied(m, *far(m, y, epsilon), 48)
+    m.check(tmp_path, result, None, "sm_90a", "fp16", want, 3e-2)  # what the product rounds, times 4 * sqrt(768)
 
 
 @pytest.mark.parametrize("rms", [False, True])

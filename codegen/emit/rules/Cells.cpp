@@ -199,15 +199,7 @@ FailureOr<Value> normalizeCells(graph::NormalizeCellsOp op, TileEmitter &e,
   Value distance = *x;
   FailureOr<Value> mean = Value();
   auto fromMean = [&](Value value) -> Value {
-    if (!*mean)
-      return value;
-    // Terms that are added up may have one more axis, at the end.
-    Value own = *mean;
-    if (own.getType() != value.getType())
-      own = tile::BroadcastOp::create(
-          b, loc, cast<RankedTensorType>(value.getType()), own,
-          llvm::to_vector(llvm::seq<int64_t>(0, tile::shapeOf(own).size())));
-    return arith::SubFOp::create(b, loc, value, own);
+    return *mean ? distanceFrom(e, *mean, value) : value;
   };
   if (!op.getRms()) {
     mean = meanOf(*x, [](Value value) { return value; });

@@ -153,8 +153,8 @@ FailureOr<Value> normalizedMatmul(graph::NormalizedMatmulOp op, TileEmitter &e,
       matmulProblem(e, op.getLhs(), op.getRhs(), demand.coordinates.size());
   FailureOr<Value> product = emitDot(e, demand, p);
   FailureOr<RowStatistics> rows =
-      emitStatistics(e, demand, p.extents.front(), op.getSquares(),
-                     op.getTerms(), op.getEpsilon().convertToDouble());
+      emitStatistics(e, demand, op.getLhs(), op.getSquares(), op.getTerms(),
+                     op.getEpsilon().convertToDouble());
   if (failed(product) || failed(rows))
     return failure();
   if (op.getColumnSums()) {

@@ -8,68 +8,160 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
-/// The sums of parts of rows [.., M, P], where a demand's rows are.
-static FailureOr<Value> sumOfParts(TileEmitter &e, const Demand &demand,
-                                   Value parts) {
-  Exprs shape = graph::getShape(parts);
-  Demand row{
-      parts,
-      demand.tile,
-      Exprs(
-          ArrayRef(demand.coordinates).drop_back().take_back(shape.size() - 1)),
-      {}};
-  row.coordinates.push_back(e.constant(0));
-  auto term = [&](const Demand &d, AffineExpr k) {
-    Demand inside = d;
+namespace {
+
+/// Rows of which parts [.., M, P] are there.
+struct RowParts {
+  TileEmitter &e;
+  Value squares, sums; ///< As of a normalized_matmul.
+  int64_t terms, parts;
+
+  Value scaled(Value x, double factor) const {
+    return arith::MulFOp::create(e.b(), e.loc(), x, e.splatLike(factor, x));
+  }
+
+  FailureOr<Value> part(const Demand &row, Value of, AffineExpr k) const {
+    Demand inside = row;
+    inside.value = of;
     inside.coordinates.back() = k;
     return e.emit(inside);
-  };
-  constexpr unsigned part = 1;
-  FailureOr<SmallVector<Value>> sums = e.emitPart(
-      row, part, [&](const Demand &outer) -> FailureOr<SmallVector<Value>> {
-        FailureOr<Value> sum =
-            sumOver(e, outer, shape.back(), e.b().getF32Type(), term);
-        return failed(sum) ? FailureOr<SmallVector<Value>>()
-                           : SmallVector<Value>{*sum};
+  }
+
+  FailureOr<Value> sumOf(const Demand &outer, Value of) const {
+    return sumOver(
+        e, outer, e.constant(parts), e.b().getF32Type(),
+        [&](const Demand &d, AffineExpr k) { return part(d, of, k); });
+  }
+
+  /// The mean of squares.
+  FailureOr<SmallVector<Value>> meanSquare(const Demand &outer) const {
+    FailureOr<Value> total = sumOf(outer, squares);
+    if (failed(total))
+      return failure();
+    return SmallVector<Value>{scaled(*total, 1.0 / double(terms))};
+  }
+
+  FailureOr<SmallVector<Value>> moments(const Demand &outer) const;
+};
+
+/// The mean and the variance, as Chan et al. join those of parts: squares of
+/// distances, and of the parts' own from `middle`. That is the mean, or where
+/// parts are too many to be held until it is known, one of them, so that all
+/// comes from one walk: distances from one of so few are not so much larger
+/// that their mean's square takes places from theirs.
+FailureOr<SmallVector<Value>> RowParts::moments(const Demand &outer) const {
+  OpBuilder &b = e.b();
+  AffineExpr extent = e.constant(parts);
+  double inPart = double(terms) / double(parts);
+  bool isWalked = hasSteps(e, outer, extent, /*contiguous=*/true);
+  FailureOr<Value> middle =
+      isWalked ? part(outer, sums, e.constant(0)) : sumOf(outer, sums);
+  if (failed(middle))
+    return failure();
+  if (!isWalked)
+    middle = scaled(*middle, 1.0 / double(parts));
+  SmallVector<TypedAttr> neutral(isWalked ? 2 : 1, b.getF32FloatAttr(0));
+  FailureOr<SmallVector<Value>> totals = reduceOver(
+      e, outer, extent, /*contiguous=*/true, neutral,
+      [](OpBuilder &b, Location loc, ArrayRef<Value> x, ArrayRef<Value> y) {
+        SmallVector<Value> sums;
+        for (auto [p, q] : llvm::zip_equal(x, y))
+          sums.push_back(arith::AddFOp::create(b, loc, p, q));
+        return sums;
+      },
+      [&](const Demand &d, AffineExpr k) -> FailureOr<SmallVector<Value>> {
+        FailureOr<Value> sum = part(d, sums, k), square = part(d, squares, k);
+        if (failed(sum) || failed(square))
+          return failure();
+        Value distance = distanceFrom(e, *middle, *sum);
+        Value apart = arith::MulFOp::create(b, e.loc(), distance, distance);
+        SmallVector<Value> terms{arith::AddFOp::create(
+            b, e.loc(), *square, scaled(apart, 1 / inPart))};
+        if (isWalked)
+          terms.push_back(distance);
+        return terms;
       });
-  return failed(sums) ? FailureOr<Value>() : FailureOr<Value>(sums->front());
+  if (failed(totals))
+    return failure();
+  Value mean = scaled(*middle, 1 / inPart),
+        variance = scaled(totals->front(), 1.0 / double(terms));
+  if (isWalked) {
+    Value shift = scaled(totals->back(), 1.0 / double(terms));
+    mean = arith::AddFOp::create(b, e.loc(), mean, shift);
+    variance = arith::SubFOp::create(
+        b, e.loc(), variance, arith::MulFOp::create(b, e.loc(), shift, shift));
+  }
+  return SmallVector<Value>{mean, variance};
+}
+
+/// One by the deviation of rows of a type; of equal terms 0, as they are no
+/// distance from their mean. What rounding leaves of them, as of a product less
+/// the mean's share, would be divided by epsilon alone.
+Value inverseOf(TileEmitter &e, ArrayRef<Value> moments, const RowParts &rows,
+                FloatType type, double epsilon) {
+  OpBuilder &b = e.b();
+  Value variance = moments.back();
+  Value inverse = math::RsqrtOp::create(
+      b, e.loc(),
+      arith::AddFOp::create(b, e.loc(), variance,
+                            e.splatLike(epsilon, variance)));
+  if (!rows.sums)
+    return inverse;
+  // Two numbers of p bits are 2^-p of the larger apart, or equal: terms of
+  // which not all are have a variance of at least half of that one's square,
+  // divided by their number. Rounding leaves far less of small types.
+  constexpr double rounding = 0x1p-44;
+  double least = std::ldexp(
+      0.5, -2 * int(APFloat::semanticsPrecision(type.getFloatSemantics())));
+  Value square =
+      arith::MulFOp::create(b, e.loc(), moments.front(), moments.front());
+  Value areEqual = arith::CmpFOp::create(
+      b, e.loc(), arith::CmpFPredicate::OLE, variance,
+      rows.scaled(square, std::max(least / 2 / double(rows.terms), rounding)));
+  return arith::SelectOp::create(b, e.loc(), areEqual, e.splatLike(0, inverse),
+                                 inverse);
+}
+
+} // namespace
+
+Value emit::distanceFrom(TileEmitter &e, Value mean, Value value) {
+  if (mean.getType() != value.getType())
+    mean = tile::BroadcastOp::create(
+        e.b(), e.loc(), cast<RankedTensorType>(value.getType()), mean,
+        llvm::to_vector(llvm::seq<int64_t>(0, tile::shapeOf(mean).size())));
+  return arith::SubFOp::create(e.b(), e.loc(), value, mean);
 }
 
 FailureOr<RowStatistics> emit::emitStatistics(TileEmitter &e,
-                                              const Demand &demand,
-                                              AffineExpr terms, Value squares,
-                                              Value sums, double epsilon) {
-  OpBuilder &b = e.b();
-  Location loc = e.loc();
-  std::optional<int64_t> count = graph::constantOf(e.simplify(terms, {}));
-  if (!count)
-    return e.error(demand, "the number of terms has to be known"), failure();
-  auto average = [&](Value sum) -> Value {
-    return arith::MulFOp::create(b, loc, sum,
-                                 e.splatLike(1.0 / double(*count), sum));
-  };
-  FailureOr<Value> total = sumOfParts(e, demand, squares);
-  if (failed(total))
+                                              const Demand &demand, Value input,
+                                              Value squares, Value sums,
+                                              double epsilon) {
+  Exprs shape = graph::getShape(squares);
+  AffineExpr extent = e.simplify(graph::getShape(input).back(), {});
+  std::optional<int64_t> terms = graph::constantOf(extent),
+                         parts = graph::constantOf(shape.back());
+  if (!terms || !parts || *parts < 1 || *terms % *parts != 0)
+    return e.error(demand, "rows need parts of equal, known lengths"),
+           failure();
+  RowParts rows{e, squares, sums, *terms, *parts};
+  auto type = cast<FloatType>(getElementTypeOrSelf(input));
+  // Of each row once, not for each of its elements.
+  Demand row = demand;
+  row.guards.clear();
+  row.coordinates = Exprs(ArrayRef(row.coordinates).take_back(shape.size()));
+  row.coordinates.back() = e.constant(0);
+  constexpr unsigned part = 1;
+  FailureOr<SmallVector<Value>> found = e.emitPart(
+      row, part, [&](const Demand &outer) -> FailureOr<SmallVector<Value>> {
+        FailureOr<SmallVector<Value>> moments =
+            sums ? rows.moments(outer) : rows.meanSquare(outer);
+        if (succeeded(moments))
+          moments->back() = inverseOf(e, *moments, rows, type, epsilon);
+        return moments;
+      });
+  if (failed(found))
     return failure();
-  RowStatistics rows;
-  Value variance = average(*total);
-  if (sums) {
-    total = sumOfParts(e, demand, sums);
-    if (failed(total))
-      return failure();
-    rows.mean = average(*total);
-    // What rounding leaves of equal terms is no variance of theirs. Terms of 11
-    // bits have none that is less, except 0.
-    constexpr double rounding = 0x1p-22;
-    Value square = arith::MulFOp::create(b, loc, rows.mean, rows.mean);
-    variance = arith::MaximumFOp::create(
-        b, loc, arith::SubFOp::create(b, loc, variance, square),
-        arith::MulFOp::create(b, loc, square, e.splatLike(rounding, square)));
-  }
-  rows.inverse = math::RsqrtOp::create(
-      b, loc,
-      arith::AddFOp::create(b, loc, variance, e.splatLike(epsilon, variance)));
-  return rows;
+  return RowStatistics{sums ? found->front() : Value(), found->back()};
 }
 
 static FailureOr<Value> normalizeRows(graph::NormalizeRowsOp op, TileEmitter &e,
@@ -77,9 +169,9 @@ static FailureOr<Value> normalizeRows(graph::NormalizeRowsOp op, TileEmitter &e,
   Demand inside = demand;
   inside.value = op.getInput();
   FailureOr<Value> x = e.emit(inside);
-  FailureOr<RowStatistics> rows = emitStatistics(
-      e, demand, graph::getShape(op.getInput()).back(), op.getSquares(),
-      op.getTerms(), op.getEpsilon().convertToDouble());
+  FailureOr<RowStatistics> rows =
+      emitStatistics(e, demand, op.getInput(), op.getSquares(), op.getTerms(),
+                     op.getEpsilon().convertToDouble());
   if (failed(x) || failed(rows))
     return failure();
   Value distance = *x;
@@ -91,15 +183,28 @@ static FailureOr<Value> normalizeRows(graph::NormalizeRowsOp op, TileEmitter &e,
 /// Of runs that no kernel in front of them has begun.
 static FailureOr<Value> sumRuns(graph::SumRunsOp op, TileEmitter &e,
                                 const Demand &demand) {
-  Type type = e.b().getF32Type();
-  return sumOver(e, demand, e.constant(op.getRun()), type,
-                 [&](const Demand &d, AffineExpr k) {
-                   Demand inside = d;
-                   inside.value = op.getInput();
-                   inside.coordinates.back() =
-                       d.coordinates.back() * op.getRun() + k;
-                   return e.emitAs(inside, type);
-                 });
+  OpBuilder &b = e.b();
+  Type type = b.getF32Type();
+  auto sumOf = [&](function_ref<Value(Value)> function) {
+    return sumOver(e, demand, e.constant(op.getRun()), type,
+                   [&](const Demand &d, AffineExpr k) -> FailureOr<Value> {
+                     Demand inside = d;
+                     inside.value = op.getInput();
+                     inside.coordinates.back() =
+                         d.coordinates.back() * op.getRun() + k;
+                     FailureOr<Value> x = e.emitAs(inside, type);
+                     return failed(x) ? x : FailureOr<Value>(function(*x));
+                   });
+  };
+  FailureOr<Value> sum = sumOf([](Value x) { return x; });
+  if (failed(sum) || !op.getSquaredDistances())
+    return sum;
+  Value mean = arith::MulFOp::create(
+      b, e.loc(), *sum, e.splatLike(1.0 / double(op.getRun()), *sum));
+  return sumOf([&](Value x) -> Value {
+    Value distance = distanceFrom(e, mean, x);
+    return arith::MulFOp::create(b, e.loc(), distance, distance);
+  });
 }
 
 void emit::registerRowPartsRules(MLIRContext *c) {

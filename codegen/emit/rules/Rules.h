@@ -232,17 +232,21 @@ combineAlongLast(TileEmitter &e, const Demand &outer, mlir::ValueRange tiles,
 Value reduceAxis(TileEmitter &e, Value tile, unsigned axis,
                  graph::ReduceKind kind);
 
+/// value - mean. Terms that are added up may have one more axis, at the end,
+/// along which all have the same mean.
+Value distanceFrom(TileEmitter &e, Value mean, Value value);
+
 /// Tiles of a demand's shape, of its rows: their means (null where nobody has
 /// `sums`) and one by their deviations.
 struct RowStatistics {
   Value mean, inverse;
 };
 
-/// The statistics of rows of `terms` elements from parts [.., M, P] of their
-/// squares' sums, and of their own.
+/// The statistics of the rows of `input` where a demand's are, from `squares`
+/// and `sums` of parts of them, as of a normalized_matmul.
 FailureOr<RowStatistics> emitStatistics(TileEmitter &e, const Demand &demand,
-                                        AffineExpr terms, Value squares,
-                                        Value sums, double epsilon);
+                                        Value input, Value squares, Value sums,
+                                        double epsilon);
 
 /// Whether reduceOver takes the terms in more than one step, so that each
 /// reduction over a row reads it from memory.

@@ -520,6 +520,10 @@ private:
             return input.data[position(own, input.shape)];
           });
         })
+        .Case<tile::SplitAxisOp, tile::JoinAxesOp>([&](auto op) {
+          Tile &input = get(op.getInput());
+          each([&](int64_t p, ArrayRef<int64_t>) { return input.data[p]; });
+        })
         .Case<tile::TransposeOp>([&](auto op) {
           Tile &input = get(op.getInput());
           each([&](int64_t, ArrayRef<int64_t> at) {

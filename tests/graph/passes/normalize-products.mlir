@@ -1,14 +1,13 @@
 // RUN: charonia-opt %s -normalize-products -canonicalize -split-input-file | FileCheck %s
 
-// The kernel that computes rows adds up runs of them and of their squares; the
-// product takes the rows as they are, and weights with the scale inside. What
-// the shift gives is added with the bias.
+// The kernel that computes rows adds up runs of them and of squared distances
+// from each run's mean; the product takes the rows as they are, and weights with
+// the scale inside. What the shift gives is added with the bias.
 // CHECK-LABEL: @layer
 // CHECK:         %[[X:.*]] = graph.add {{.*}} -> tensor<64x96xf16>
 // CHECK:         %[[WIDE:.*]] = graph.cast %[[X]] {graph.as_stored, to = f32}
-// CHECK:         %[[SQUARE:.*]] = graph.mul %[[WIDE]], %[[WIDE]]
-// CHECK:         %[[SQUARES:.*]] = graph.sum_runs %[[SQUARE]] {run = 32 : i64} : (tensor<64x96xf32>) -> tensor<64x3xf32>
-// CHECK:         %[[TERMS:.*]] = graph.sum_runs {{.*}} -> tensor<64x3xf32>
+// CHECK-NEXT:    %[[SQUARES:.*]] = graph.sum_runs %[[WIDE]] {run = 32 : i64, squared_distances} : (tensor<64x96xf32>) -> tensor<64x3xf32>
+// CHECK-NEXT:    %[[TERMS:.*]] = graph.sum_runs %[[WIDE]] {run = 32 : i64} : (tensor<64x96xf32>) -> tensor<64x3xf32>
 // CHECK-NOT:     graph.normalize %
 // CHECK:         %[[W:.*]] = graph.cast {{.*}} {to = f16} : (tensor<96x40xf32>) -> tensor<96x40xf16>
 // CHECK:         %[[COLUMNS:.*]] = graph.reduce sum {{.*}} {axes = array<i64: 0>} : (tensor<96x40xf32>) -> tensor<40xf32>
@@ -37,7 +36,8 @@ func.func @layer(%x: tensor<64x48xf16>, %r: tensor<64x96xf16>) -> tensor<64x40xf
 // Of a root mean square there are no means; views move rows, and what is known
 // of them.
 // CHECK-LABEL: @rms
-// CHECK:         %[[SQUARES:.*]] = graph.sum_runs {{.*}} -> tensor<4x16x2xf32>
+// CHECK:         %[[SQUARE:.*]] = graph.mul %[[WIDE:.*]], %[[WIDE]]
+// CHECK:         %[[SQUARES:.*]] = graph.sum_runs %[[SQUARE]] {run = 32 : i64} : {{.*}} -> tensor<4x16x2xf32>
 // CHECK-NOT:     sum_runs
 // CHECK:         %[[X:.*]] = graph.transpose {{.*}} -> tensor<16x4x64xf16>
 // CHECK:         %[[S:.*]] = graph.transpose %[[SQUARES]] {permutation = array<i64: 1, 0, 2>} : (tensor<4x16x2xf32>) -> tensor<16x4x2xf32>
@@ -50,6 +50,26 @@ func.func @rms(%x: tensor<4x16x48xf16>) -> tensor<16x4x40xf16> {
   %2 = graph.transpose %1 {permutation = array<i64: 1, 0, 2>} : (tensor<4x16x64xf16>) -> tensor<16x4x64xf16>
   %3 = graph.matmul %2, %w : (tensor<16x4x64xf16>, tensor<64x40xf16>) -> tensor<16x4x40xf16>
   return %3 : tensor<16x4x40xf16>
+}
+
+// -----
+
+// Of rows that are normalized both ways squares are added up both ways.
+// CHECK-LABEL: @both
+// CHECK:         %[[SQUARES:.*]] = graph.sum_runs %{{.*}} {run = 32 : i64} :
+// CHECK:         %[[DISTANCES:.*]] = graph.sum_runs %{{.*}} {run = 32 : i64, squared_distances} :
+// CHECK:         %[[TERMS:.*]] = graph.sum_runs %{{.*}} {run = 32 : i64} :
+// CHECK-DAG:     graph.normalized_matmul %{{.*}}, %{{.*}}, %[[DISTANCES]] terms %[[TERMS]]
+// CHECK-DAG:     graph.normalized_matmul %{{.*}}, %{{.*}}, %[[SQUARES]] {epsilon
+func.func @both(%x: tensor<64x48xf16>) -> (tensor<64x40xf16>, tensor<64x40xf16>) {
+  %a = graph.weight "a" : tensor<48x96xf16>
+  %w = graph.weight "w" : tensor<96x40xf16>
+  %0 = graph.matmul %x, %a : (tensor<64x48xf16>, tensor<48x96xf16>) -> tensor<64x96xf16>
+  %1 = graph.normalize %0 {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<64x96xf16>) -> tensor<64x96xf16>
+  %2 = graph.matmul %1, %w : (tensor<64x96xf16>, tensor<96x40xf16>) -> tensor<64x40xf16>
+  %3 = graph.normalize %0 {axes = array<i64: 1>, epsilon = 1.0e-5 : f64, rms} : (tensor<64x96xf16>) -> tensor<64x96xf16>
+  %4 = graph.matmul %3, %w : (tensor<64x96xf16>, tensor<96x40xf16>) -> tensor<64x40xf16>
+  return %2, %4 : tensor<64x40xf16>, tensor<64x40xf16>
 }
 
 // -----
