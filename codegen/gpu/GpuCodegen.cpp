@@ -174,6 +174,7 @@ int64_t arrange(func::FuncOp &function, PipelineOptions options) {
     pipelineSharedOperands(function, options);
     if (options.overlaps)
       overlapLaunches(function);
+    readTogether(function);
     int64_t bytes = allocateShared(function);
     if (!before || bytes <= options.sharedBytes) {
       if (before)

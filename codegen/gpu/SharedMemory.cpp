@@ -21,6 +21,53 @@ int64_t alignmentOf(const Interval &interval) {
 }
 } // namespace
 
+/// The tile's own place in shared memory, if it is a small one.
+static simt::AllocOp smallAllocOf(Value memory) {
+  constexpr int64_t most = 2048;
+  auto alloc = memory.getDefiningOp<simt::AllocOp>();
+  return alloc && !alloc.getManaged() && alloc.getBytes() <= most
+             ? alloc
+             : simt::AllocOp();
+}
+
+/// The first operator of the load's block that wants it, or has one that does;
+/// null where one outside of the block does.
+static Operation *firstUserOf(simt::LoadSharedOp load) {
+  Operation *first = nullptr;
+  for (Operation *user : load->getUsers()) {
+    Operation *own = load->getBlock()->findAncestorOpInBlock(*user);
+    if (!own)
+      return nullptr;
+    if (!first || own->isBeforeInBlock(first))
+      first = own;
+  }
+  return first;
+}
+
+void charonia::gpu::readTogether(func::FuncOp function) {
+  SmallVector<simt::LoadSharedOp> loads;
+  function.walk([&](simt::LoadSharedOp load) { loads.push_back(load); });
+  for (simt::LoadSharedOp load : llvm::reverse(loads)) {
+    simt::AllocOp alloc = smallAllocOf(load.getMemory());
+    Operation *first = alloc ? firstUserOf(load) : nullptr;
+    bool passesOther = false;
+    for (Operation *op = load; first && op != first; op = op->getNextNode()) {
+      auto store = dyn_cast<simt::StoreSharedOp>(op);
+      if (store && store.getMemory() == alloc.getMemory())
+        first = op; // no further
+      else if (store && smallAllocOf(store.getMemory()))
+        passesOther = true;
+      // Loops have rings of their own to keep.
+      else if (isa<scf::ForOp, scf::IfOp>(op))
+        passesOther = false, first = op;
+      if (first == op)
+        break;
+    }
+    if (passesOther)
+      load->moveBefore(first);
+  }
+}
+
 int64_t charonia::gpu::allocateShared(func::FuncOp function) {
   DenseMap<Operation *, int64_t> number,
       end; // of an operator, and of the last inside

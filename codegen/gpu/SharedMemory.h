@@ -7,6 +7,12 @@
 
 namespace charonia::gpu {
 
+/// Small tiles go through shared memory together where they can: what one
+/// thread leaves there for others is read where it is wanted, behind what it
+/// leaves of other tiles, so that all threads meet once for several. Before
+/// allocation.
+void readTogether(mlir::func::FuncOp function);
+
 /// Gives every simt.alloc its offset; those alive at the same time do not
 /// overlap. Returns the bytes needed.
 int64_t allocateShared(mlir::func::FuncOp function);

@@ -102,7 +102,10 @@ private:
     if (rank < 2 || op.getAxes() != ArrayRef<int64_t>{rank - 1} ||
         !constantOf(getShape(op.getInput()).back()))
       return std::nullopt;
-    NormalizedRows found{op, op.getInput(), {}, {}, op.getResult()};
+    NormalizedRows found;
+    found.normalize = op;
+    found.input = op.getInput();
+    found.rows = op.getResult();
     if (auto cast = found.input.getDefiningOp<CastOp>();
         cast && !isSmall(found.input))
       found.input = cast.getInput();
