@@ -45,6 +45,8 @@ private:
       return follow(transpose.getResult(),
                     llvm::find(transpose.getPermutation(), axis) -
                         transpose.getPermutation().begin());
+    if (auto spread = dyn_cast<tile::BroadcastOp>(op))
+      return follow(spread.getResult(), spread.getAxes()[axis]);
     // What rows have together, each by itself.
     if (auto split = dyn_cast<tile::SplitAxisOp>(op))
       return split.getAxis() != axis &&
