@@ -67,13 +67,15 @@ def test_many_rows_are_not_shared(tmp_path):
 def sum_of_three(model: Model, x: str, n: int) -> str:
     """Of three rows one is kept, of a place in which their sum lies from then on."""
     y, z = (model.input(name, *model.inputs[x].shape) for name in "yz")
-    return model.add("Softmax", model.add("Add", model.add("Add", x, y), z), axis=-1)
+    s = model.add("Add", model.add("Add", x, y), z)
+    return model.add("LayerNormalization", s, model.weight(n), model.weight(n), axis=-1)
 
 
 def rows_wanted_again(model: Model, x: str, n: int) -> str:
     """What is added is itself multiplied behind."""
     y = model.input("y", *model.inputs[x].shape)
-    return model.add("Mul", model.add("Softmax", model.add("Add", x, y), axis=-1), y)
+    norm = model.add("LayerNormalization", model.add("Add", x, y), model.weight(n), model.weight(n), axis=-1)
+    return model.add("Mul", norm, y)
 
 
 def both_wanted_again(model: Model, x: str, n: int) -> str:
@@ -95,3 +97,11 @@ def test_what_is_made_of_rows_is_kept(tmp_path, target, precision, body, n):
     """More rows than are shared, each of several tiles, aligned and not."""
     model = Model(n)
     model.check(tmp_path, body(model, model.input("x", 70, n), n), 1, target, precision)
+
+
+def test_far_biases_leave_a_softmax_its_terms(tmp_path):
+    """What is computed in front of a softmax is not rounded, however long its rows are."""
+    model = Model(5)
+    x, y = model.input("x", 70, 8200), model.input("y", 70, 1)
+    model.inputs[y][:] = -65504
+    model.check(tmp_path, model.add("Softmax", model.add("Add", x, y), axis=-1), 1, "sm_90a", "fp16")

@@ -29,8 +29,9 @@
 // CHECK: scf.for
 // CHECK:   tile.store
 // CHECK-NOT: scf.for
-// What is computed of a row that a GPU keeps from one walk to the next is taken in the row's own
-// type, as it would be stored; of one that is too long for that, or just loaded, as it is.
+// What is computed of a row that a GPU normalizes and keeps from one walk to the next is taken in the row's own
+// type, as it would be stored; of one that is too long for that, or just loaded, as it is, and
+// so is a softmax's, which a far bias would leave equal terms.
 // CHECK-LABEL: func.func @kept
 // CHECK: scf.for
 // CHECK:   %[[SUM:.*]] = arith.addf
@@ -46,6 +47,9 @@
 // CHECK-NOT: arith.truncf
 // CHECK: tile.reduce
 // CHECK-LABEL: func.func @loaded
+// CHECK-NOT: arith.truncf
+// CHECK: tile.reduce
+// CHECK-LABEL: func.func @biased
 // CHECK-NOT: arith.truncf
 // CHECK: tile.reduce
 // SHORT-LABEL: func.func @short
@@ -71,18 +75,24 @@ module {
     %4 = graph.kernel "kept" (%h, %h) : (tensor<100x50257xf16>, tensor<100x50257xf16>) -> tensor<100x50257xf16> {
     ^bb0(%a: tensor<100x50257xf16>, %b: tensor<100x50257xf16>):
       %1 = graph.add %a, %b : (tensor<100x50257xf16>, tensor<100x50257xf16>) -> tensor<100x50257xf16>
-      %s = graph.softmax %1 {axis = 1} : (tensor<100x50257xf16>) -> tensor<100x50257xf16>
+      %s = graph.normalize %1 {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<100x50257xf16>) -> tensor<100x50257xf16>
       graph.yield %s : tensor<100x50257xf16>
     }
     %5 = graph.kernel "tooLong" (%l, %l) : (tensor<100x150001xf16>, tensor<100x150001xf16>) -> tensor<100x150001xf16> {
     ^bb0(%a: tensor<100x150001xf16>, %b: tensor<100x150001xf16>):
       %1 = graph.add %a, %b : (tensor<100x150001xf16>, tensor<100x150001xf16>) -> tensor<100x150001xf16>
-      %s = graph.softmax %1 {axis = 1} : (tensor<100x150001xf16>) -> tensor<100x150001xf16>
+      %s = graph.normalize %1 {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<100x150001xf16>) -> tensor<100x150001xf16>
       graph.yield %s : tensor<100x150001xf16>
     }
     %6 = graph.kernel "loaded" (%h) : (tensor<100x50257xf16>) -> tensor<100x50257xf16> {
     ^bb0(%a: tensor<100x50257xf16>):
-      %s = graph.softmax %a {axis = 1} : (tensor<100x50257xf16>) -> tensor<100x50257xf16>
+      %s = graph.normalize %a {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<100x50257xf16>) -> tensor<100x50257xf16>
+      graph.yield %s : tensor<100x50257xf16>
+    }
+    %7 = graph.kernel "biased" (%h, %h) : (tensor<100x50257xf16>, tensor<100x50257xf16>) -> tensor<100x50257xf16> {
+    ^bb0(%a: tensor<100x50257xf16>, %b: tensor<100x50257xf16>):
+      %1 = graph.add %a, %b : (tensor<100x50257xf16>, tensor<100x50257xf16>) -> tensor<100x50257xf16>
+      %s = graph.softmax %1 {axis = 1} : (tensor<100x50257xf16>) -> tensor<100x50257xf16>
       graph.yield %s : tensor<100x50257xf16>
     }
     return %2 : tensor<100x50257xf32>
