@@ -22,8 +22,8 @@ struct Row {
   SmallVector<tile::LoadOp> loads;
   AsyncCopy copy;
   simt::MemoryType memory; ///< of a tile
-  /// What the first loop makes of its tile, where the others want this: it
-  /// takes the tile's place.
+  /// What the first loop makes of its tile, where the others want this instead:
+  /// it takes the tile's place.
   Value made;
 
   int64_t bytes() const { return count * memory.getBytes(); }
@@ -31,18 +31,6 @@ struct Row {
 
 scf::ForOp loopOf(tile::LoadOp load) {
   return cast<scf::ForOp>(load->getParentOp());
-}
-
-bool areAlike(tile::LoadOp a, tile::LoadOp b) {
-  if (a.getBuffer() != b.getBuffer() || a.getType() != b.getType() ||
-      a->getAttrDictionary() != b->getAttrDictionary() ||
-      a.getSymbols().size() != b.getSymbols().size())
-    return false;
-  for (auto [x, y] : llvm::zip(a.getSymbols(), b.getSymbols()))
-    if (x != y &&
-        !(x == loopOf(a).getInductionVar() && y == loopOf(b).getInductionVar()))
-      return false;
-  return true;
 }
 
 /// Whether the load's tile depends on the loop's counter and on what is known
@@ -85,7 +73,10 @@ SmallVector<Row> findRows(Block &block,
           !llvm::is_contained(load.getSymbols(), loop.getInductionVar()))
         continue;
       auto known = llvm::find_if(rows, [&](const Row &row) {
-        return row.count == *count && areAlike(row.loads.front(), load);
+        tile::LoadOp first = row.loads.front();
+        return row.count == *count &&
+               tile::LoopComparison(loopOf(first), loop, written)
+                   .areAlike(first.getResult(), load.getResult());
       });
       if (known == rows.end())
         rows.push_back({*count, {load}, {}, {}, {}});
@@ -117,23 +108,58 @@ llvm::SetVector<Operation *> neededFor(Value value) {
   return needed;
 }
 
+/// Whether a value fits in the place of what `own` loads, as it is or rounded.
+bool fitsInPlace(Value value, tile::LoadOp own) {
+  auto place = cast<RankedTensorType>(own.getType());
+  if (value.getType() == place)
+    return true;
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  auto rounded =
+      value.getDefiningOp()->getAttrOfType<TypeAttr>(tile::kMayBeRoundedAttr);
+  return type && rounded && rounded.getValue() == place.getElementType() &&
+         type == place.clone(type.getElementType());
+}
+
 /// What stands for `made`, of the loop of `own`, in the loop of `load`, if that
-/// is loaded for nothing else.
+/// is loaded for nothing else, and another row is.
 Value madeAgain(Value made, tile::LoadOp own, tile::LoadOp load,
                 const llvm::SmallPtrSetImpl<Value> &written) {
   tile::LoopComparison comparison(loopOf(own), loopOf(load), written);
-  for (Operation &op : load->getBlock()->without_terminator())
-    if (op.getNumResults() == 1 && &op != load &&
-        comparison.areAlike(made, op.getResult(0)) &&
-        neededFor(op.getResult(0)).contains(load))
+  for (Operation &op : load->getBlock()->without_terminator()) {
+    if (op.getNumResults() != 1 || &op == load ||
+        !comparison.areAlike(made, op.getResult(0)))
+      continue;
+    llvm::SetVector<Operation *> needed = neededFor(op.getResult(0));
+    auto isOtherRow = [&](Operation *other) {
+      return isa<tile::LoadOp>(other) && other != load &&
+             llvm::is_contained(other->getOperands(),
+                                loopOf(load).getInductionVar());
+    };
+    if (needed.contains(load) && llvm::any_of(needed, isOtherRow))
       return op.getResult(0);
+  }
   return {};
 }
 
-/// Looks for the last value of the first loop that fits in the tile's place and
-/// from which the other loops could go on, such as a row that a residual
-/// connection has been added to: neither the tile nor what was added is then
-/// read again. Lets them go on from the tile, which it will be.
+/// Lets a later loop go on from its tile of the row, in whose place `value`
+/// will be.
+void goOnFrom(tile::LoadOp load, Value value) {
+  llvm::SetVector<Operation *> needed = neededFor(value);
+  load->moveBefore(&load->getBlock()->front());
+  OpBuilder b(load->getContext());
+  b.setInsertionPointAfter(load);
+  Value again = load;
+  if (value.getType() != load.getType())
+    again = arith::ExtFOp::create(b, load.getLoc(), value.getType(), again);
+  value.replaceAllUsesWith(again);
+  for (Operation *unused : needed)
+    if (unused != load)
+      unused->erase();
+}
+
+/// Looks for the last value of the first loop that fits in the row's place and
+/// from which the other loops can go on, such as its sum with another row:
+/// neither is then read again for that. Lets them go on from it.
 Value makeInPlace(const Row &row, const llvm::SmallPtrSetImpl<Value> &written) {
   tile::LoadOp own = row.loads.front();
   llvm::MapVector<scf::ForOp, tile::LoadOp> later;
@@ -143,25 +169,37 @@ Value makeInPlace(const Row &row, const llvm::SmallPtrSetImpl<Value> &written) {
       return {};
   for (Operation *op = loopOf(own).getBody()->getTerminator()->getPrevNode();
        op != own; op = op->getPrevNode()) {
-    if (op->getNumResults() != 1 || op->getResult(0).getType() != own.getType())
+    if (op->getNumResults() != 1 || !fitsInPlace(op->getResult(0), own))
       continue;
-    SmallVector<std::pair<Value, tile::LoadOp>> again;
+    SmallVector<std::pair<tile::LoadOp, Value>> again;
     for (auto [loop, load] : later)
       if (Value value = madeAgain(op->getResult(0), own, load, written))
-        again.push_back({value, load});
+        again.push_back({load, value});
     if (again.size() != later.size())
       continue;
-    for (auto [value, load] : again) {
-      llvm::SetVector<Operation *> needed = neededFor(value);
-      load->moveBefore(&load->getBlock()->front());
-      value.replaceAllUsesWith(load);
-      for (Operation *unused : needed)
-        if (unused != load)
-          unused->erase();
-    }
+    for (auto [load, value] : again)
+      goOnFrom(load, value);
     return op->getResult(0);
   }
   return {};
+}
+
+/// Leaves what is made of a tile in its place. The thread that has read the
+/// tile's elements will read these.
+void storeInPlace(Value made, Value slot, RankedTensorType place) {
+  OpBuilder b(made.getContext());
+  b.setInsertionPointAfterValue(made);
+  Location loc = made.getLoc();
+  bool rounds = made.getType() != place;
+  Value stored = made;
+  if (rounds)
+    stored = arith::TruncFOp::create(b, loc, place, made);
+  simt::StoreSharedOp::create(b, loc, stored, slot);
+  // All that is known of the row is known of what is kept.
+  if (rounds)
+    made.replaceAllUsesExcept(
+        arith::ExtFOp::create(b, loc, made.getType(), stored),
+        stored.getDefiningOp());
 }
 
 /// Copies of the rows that `first` reads before other loops do: in a loop of
@@ -195,11 +233,8 @@ void copyAhead(scf::ForOp first, ArrayRef<Row *> rows) {
       load.replaceAllUsesWith(simt::LoadSharedOp::create(
                                   b, load.getLoc(), load.getType(), slot, start)
                                   .getResult());
-      if (!row->made || loopOf(load) != first)
-        continue;
-      // By the thread that has read the tile's elements and will read these.
-      b.setInsertionPointAfterValue(row->made);
-      simt::StoreSharedOp::create(b, load.getLoc(), row->made, slot);
+      if (row->made && loopOf(load) == first)
+        storeInPlace(row->made, slot, cast<RankedTensorType>(load.getType()));
     }
 }
 
@@ -266,56 +301,45 @@ void issueTogether(scf::ForOp loop) {
     load->moveBefore(&loop.getBody()->front());
 }
 
-/// What is made of rows in their place, by the first load of each, as far as
-/// these fit in `room` bytes.
-llvm::MapVector<Operation *, Value>
-makeInPlace(Block &block, const llvm::SmallPtrSetImpl<Value> &written,
-            int64_t room) {
-  llvm::MapVector<Operation *, Value> made;
-  for (bool found = true; found;) {
-    found = false;
-    for (Row &row : findRows(block, written)) {
-      Operation *own = row.loads.front();
-      if (made.contains(own) || row.bytes() > room)
-        continue;
-      if (Value value = makeInPlace(row, written)) {
-        made[own] = value;
-        room -= row.bytes();
-        found = true; // other rows are read less often now
-        break;
-      }
-    }
-  }
-  return made;
-}
-
 /// Keeps the rows that fit in `available` bytes; says whether there are any.
 bool keepRowsOf(func::FuncOp function, Block &block, int64_t available) {
   auto written = tile::writtenBuffers(function);
-  llvm::MapVector<Operation *, Value> made =
-      makeInPlace(block, written, available);
+  // Of one row something is made in its place: from then on a later loop's load
+  // of it is not what it says, and nothing may be compared with it.
+  tile::LoadOp own;
+  Value made;
+  for (Row &row : findRows(block, written)) {
+    own = row.loads.front();
+    if (row.bytes() <= available && (made = makeInPlace(row, written)))
+      break;
+  }
   SmallVector<Row> rows = findRows(block, written);
-  for (Row &row : rows)
-    row.made = made.lookup(row.loads.front());
+  if (made) // has only this place
+    for (Row &row : rows)
+      if (row.loads.front() == own) {
+        row.made = made;
+        std::swap(row, rows.front());
+        break;
+      }
   llvm::MapVector<Operation *, SmallVector<Row *>> byLoop;
   llvm::SetVector<Operation *> later;
-  // What is made of a row has only its place, so it comes first.
-  for (bool areMade : {true, false})
-    for (Row &row : rows) {
-      if (bool(row.made) != areMade || row.bytes() > available)
-        continue;
-      available -= row.bytes();
-      byLoop[loopOf(row.loads.front())].push_back(&row);
-      for (tile::LoadOp load : row.loads)
-        later.insert(loopOf(load));
-    }
+  for (Row &row : rows) {
+    if (row.bytes() > available)
+      continue;
+    available -= row.bytes();
+    byLoop[loopOf(row.loads.front())].push_back(&row);
+    for (tile::LoadOp load : row.loads)
+      later.insert(loopOf(load));
+  }
   for (auto &[first, kept] : byLoop)
     copyAhead(cast<scf::ForOp>(first), kept);
-  for (auto &[first, kept] : byLoop) {
-    later.remove(first);
+  // Loops that read other loops' rows may be written out, too.
+  for (auto &[first, kept] : byLoop)
     for (Row *row : kept)
       for (tile::LoadOp load : row->loads)
         load.erase();
+  for (auto &[first, kept] : byLoop) {
+    later.remove(first);
     waitInLoop(cast<scf::ForOp>(first), kept.front()->count);
   }
   for (Operation *loop : later)

@@ -17,10 +17,12 @@ inline int64_t sharedBytesOf(int64_t sharedBytes, int64_t instances) {
 /// memory (of `sharedBytes`) if all of their tiles fit there: asynchronous
 /// copies bring them, issued all at once before the first loop, so that memory
 /// is read once and early. A thread copies what it will read itself. What the
-/// first loop makes of a row and the others would make again, such as its sum
-/// with another, takes its place. What is left to load is asked for before it
-/// is needed. Says how many program instances a multiprocessor should have: two
-/// where what is kept leaves room for that.
+/// first loop makes of a row and another one, and later loops would make again,
+/// such as their sum, takes the row's place, rounded to its type where that may
+/// be (tile::kMayBeRoundedAttr). What is left to load is asked for before it is
+/// needed.
+/// Says how many program instances a multiprocessor should have: two where what
+/// is kept leaves room for that.
 int64_t keepRows(mlir::func::FuncOp function, int64_t sharedBytes);
 
 } // namespace charonia::gpu

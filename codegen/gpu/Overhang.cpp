@@ -101,33 +101,48 @@ private:
     return expr.replaceDimsAndSymbols(dims, to);
   }
 
+  /// Whether what a store writes of rows has a number less than `size` that is
+  /// the row's: then no row beyond is stored.
+  bool isRow(tile::StoreOp store, unsigned axis, AffineExpr number,
+             AffineExpr size) {
+    values.clear();
+    AffineExpr row = rebase(rows.number, rows.dim, rows.values);
+    number = rebase(number, axis, store.getSymbols());
+    graph::Facts facts = tile::factsOf(
+        {store.getValue().getType().getDimSize(axis)}, values.getArrayRef());
+    std::optional<int64_t> count = graph::constantOf(
+        graph::simplify(size, tile::factsOf({}, store.getSymbols())));
+    if (!count || graph::constantOf(graph::simplify(row - number, facts)) != 0)
+      return false;
+    stored = std::max(stored, *count);
+    return true;
+  }
+
   /// What is inside of the buffer has, of the dimensions that rows move, a
-  /// number less than the product of their sizes. If that is the row's, no row
-  /// beyond is stored.
+  /// number less than the product of their sizes. Where rows go elsewhere their
+  /// own number may be checked beside.
   bool isInside(tile::StoreOp store, unsigned axis) {
     MLIRContext *context = store.getContext();
+    auto isOfRows = [&](AffineExpr coordinate) {
+      return !coordinate.isFunctionOfDim(1 - axis);
+    };
+    for (int64_t i : store.getChecks())
+      if (AffineExpr checked = store.getMap().getResult(i);
+          isOfRows(checked) &&
+          isRow(store, axis, checked, store.getShape().getResult(i)))
+        return true;
     AffineExpr sum = getAffineConstantExpr(0, context),
                size = getAffineConstantExpr(1, context);
     for (int64_t i = int64_t(store.getRank()) - 1; i >= 0; --i) {
       AffineExpr coordinate = store.getMap().getResult(i);
       if (!coordinate.isFunctionOfDim(axis))
         continue;
-      if (coordinate.isFunctionOfDim(1 - axis))
+      if (!isOfRows(coordinate))
         return false;
       sum = sum + coordinate * size;
       size = size * store.getShape().getResult(i);
     }
-    values.clear();
-    AffineExpr number = rebase(rows.number, rows.dim, rows.values);
-    sum = rebase(sum, axis, store.getSymbols());
-    graph::Facts facts = tile::factsOf(
-        {store.getValue().getType().getDimSize(axis)}, values.getArrayRef());
-    std::optional<int64_t> count = graph::constantOf(
-        graph::simplify(size, tile::factsOf({}, store.getSymbols())));
-    if (!count || graph::constantOf(graph::simplify(number - sum, facts)) != 0)
-      return false;
-    stored = std::max(stored, *count);
-    return true;
+    return isRow(store, axis, sum, size);
   }
 
   const RowNumber &rows;

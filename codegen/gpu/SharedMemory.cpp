@@ -44,27 +44,41 @@ static Operation *firstUserOf(simt::LoadSharedOp load) {
   return first;
 }
 
+/// How far down the load may go, if that is past what is left of another tile.
+/// Not past loops, which have rings of their own to keep.
+static Operation *placeBehindOthers(simt::LoadSharedOp load) {
+  Operation *first = firstUserOf(load);
+  bool passesOther = false;
+  Operation *op = load;
+  for (; first && op != first && !isa<scf::ForOp, scf::IfOp>(op);
+       op = op->getNextNode()) {
+    auto store = dyn_cast<simt::StoreSharedOp>(op);
+    if (!store)
+      continue;
+    if (store.getMemory() == load.getMemory())
+      break;
+    passesOther |= bool(smallAllocOf(store.getMemory()));
+  }
+  return passesOther ? op : nullptr;
+}
+
 void charonia::gpu::readTogether(func::FuncOp function) {
+  // More than what others take anyway, and than nobody is short of, tiles that
+  // are there at the same time may not take.
+  constexpr int64_t few = 8192;
+  int64_t most = std::max(allocateShared(function), few);
   SmallVector<simt::LoadSharedOp> loads;
-  function.walk([&](simt::LoadSharedOp load) { loads.push_back(load); });
+  function.walk([&](simt::LoadSharedOp load) {
+    if (smallAllocOf(load.getMemory()))
+      loads.push_back(load);
+  });
   for (simt::LoadSharedOp load : llvm::reverse(loads)) {
-    simt::AllocOp alloc = smallAllocOf(load.getMemory());
-    Operation *first = alloc ? firstUserOf(load) : nullptr;
-    bool passesOther = false;
-    for (Operation *op = load; first && op != first; op = op->getNextNode()) {
-      auto store = dyn_cast<simt::StoreSharedOp>(op);
-      if (store && store.getMemory() == alloc.getMemory())
-        first = op; // no further
-      else if (store && smallAllocOf(store.getMemory()))
-        passesOther = true;
-      // Loops have rings of their own to keep.
-      else if (isa<scf::ForOp, scf::IfOp>(op))
-        passesOther = false, first = op;
-      if (first == op)
-        break;
-    }
-    if (passesOther)
-      load->moveBefore(first);
+    Operation *next = load->getNextNode(), *place = placeBehindOthers(load);
+    if (!place)
+      continue;
+    load->moveBefore(place);
+    if (allocateShared(function) > most)
+      load->moveBefore(next);
   }
 }
 

@@ -9,8 +9,8 @@ namespace charonia::gpu {
 
 /// Small tiles go through shared memory together where they can: what one
 /// thread leaves there for others is read where it is wanted, behind what it
-/// leaves of other tiles, so that all threads meet once for several. Before
-/// allocation.
+/// leaves of other tiles, so that all threads meet once for several. Takes no
+/// more memory than the function does anyway, but for some KB.
 void readTogether(mlir::func::FuncOp function);
 
 /// Gives every simt.alloc its offset; those alive at the same time do not

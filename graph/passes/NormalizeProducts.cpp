@@ -441,6 +441,7 @@ private:
   }
 
   WeightsOnly weightsOnly;
+  /// By rows, and whether it is their root mean square that is wanted.
   llvm::DenseMap<std::pair<Value, unsigned>, RowSums> known;
   /// Where terms are made.
   OpBuilder *at = nullptr;

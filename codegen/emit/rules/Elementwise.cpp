@@ -254,19 +254,6 @@ Value convert(TileEmitter &e, Value x, Type from, Type to) {
   return arith::ExtSIOp::create(b, e.loc(), type, x);
 }
 
-} // namespace
-
-Value emit::narrowed(TileEmitter &e, Value x, Value value) {
-  Type type = graphElement(value);
-  auto tile = cast<RankedTensorType>(x.getType());
-  if (tile.getElementType() == type)
-    return x;
-  return arith::TruncFOp::create(e.b(), e.loc(),
-                                 e.tileType(tile.getShape(), type), x);
-}
-
-namespace {
-
 FailureOr<Value> castRule(graph::CastOp op, TileEmitter &e,
                           const Demand &demand) {
   // Casts keep zero, so guards pass. A cast that only widens what a load gives
@@ -275,11 +262,15 @@ FailureOr<Value> castRule(graph::CastOp op, TileEmitter &e,
       operandTiles(op, e, demand, /*keepGuards=*/true);
   if (failed(tiles))
     return failure();
+  Type from = graphElement(op.getInput());
   Value x = tiles->front();
-  // Here only where all that is known of it has to be the same.
-  if (op->hasAttr(graph::kAsStoredAttr))
-    x = narrowed(e, x, op.getInput());
-  return convert(e, x, graphElement(op.getInput()), op.getTo());
+  // A value of a narrow float type computed in f32 is rounded when it is
+  // stored; here only where all that is known of it has to be the same.
+  auto tile = cast<RankedTensorType>(x.getType());
+  if (op->hasAttr(graph::kAsStoredAttr) && tile.getElementType() != from)
+    x = arith::TruncFOp::create(e.b(), e.loc(),
+                                e.tileType(tile.getShape(), from), x);
+  return convert(e, x, from, op.getTo());
 }
 
 /// Narrow floats are f32 in a tile: their bits are those of the rounded value.

@@ -39,23 +39,21 @@ public:
   /// A tile of the input.
   FailureOr<Value> element(const Demand &d) {
     FailureOr<Value> x = e.emit({input, d.tile, d.coordinates, {}});
-    if (failed(x) || !isKept || (*x).getDefiningOp<arith::ExtFOp>())
-      return x;
-    Value stored = narrowed(e, *x, input);
-    return stored == *x
-               ? stored
-               : arith::ExtFOp::create(e.b(), e.loc(), x->getType(), stored)
-                     .getResult();
+    if (succeeded(x) && mayBeRounded && x->getDefiningOp())
+      x->getDefiningOp()->setAttr(
+          tile::kMayBeRoundedAttr,
+          TypeAttr::get(
+              cast<RankedTensorType>(input.getType()).getElementType()));
+    return x;
   }
 
-  /// Takes what is computed of the row as it would be stored, if a GPU has room
-  /// for it in its own type from one walk to the next (codegen/gpu/KeepRows.h).
-  /// Not for a softmax, which a far bias would leave equal terms.
-  void keep(const Demand &at) {
-    Type type = cast<RankedTensorType>(input.getType()).getElementType();
-    std::optional<int64_t> n = graph::constantOf(e.simplify(extent, {}));
-    isKept = isWalked(at) && n && isa<Float16Type, BFloat16Type>(type) &&
-             *n <= e.getTarget().chip->sharedBytes / 2;
+  /// What is computed of a row that a GPU walks along may be kept from one walk
+  /// to the next as it would be stored.
+  void round(const Demand &at) {
+    mayBeRounded =
+        isWalked(at) &&
+        isa<Float16Type, BFloat16Type>(
+            cast<RankedTensorType>(input.getType()).getElementType());
   }
 
   /// Reduction `kind` of f(element) along the row, as a tile of `at`'s shape.
@@ -118,7 +116,7 @@ private:
   Exprs shape;
   Demand row;
   AffineExpr extent;
-  bool isKept = false;
+  bool mayBeRounded = false;
 };
 
 /// The maximum of a row and the sum of what its elements are below it, from one
@@ -313,7 +311,8 @@ FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), op.getAxes(), demand);
   bool walked = !op.getRms() && row.isWalked(demand);
-  row.keep(demand);
+  // A softmax's terms, which a far bias would leave equal, are not.
+  row.round(demand);
   Type type =
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   // The sum times 1 / extent, a number that nothing else is part of: what

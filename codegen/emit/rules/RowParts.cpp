@@ -113,11 +113,13 @@ Value inverseOf(TileEmitter &e, ArrayRef<Value> moments, const RowParts &rows,
   constexpr double rounding = 0x1p-44;
   double least = std::ldexp(
       0.5, -2 * int(APFloat::semanticsPrecision(type.getFloatSemantics())));
-  Value square =
-      arith::MulFOp::create(b, e.loc(), moments.front(), moments.front());
+  // Of the largest means the square itself would be infinite.
+  Value distance = rows.scaled(
+      moments.front(),
+      std::sqrt(std::max(least / 2 / double(rows.terms), rounding)));
   Value areEqual = arith::CmpFOp::create(
       b, e.loc(), arith::CmpFPredicate::OLE, variance,
-      rows.scaled(square, std::max(least / 2 / double(rows.terms), rounding)));
+      arith::MulFOp::create(b, e.loc(), distance, distance));
   return arith::SelectOp::create(b, e.loc(), areEqual, e.splatLike(0, inverse),
                                  inverse);
 }

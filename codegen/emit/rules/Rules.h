@@ -92,10 +92,6 @@ Value positions(TileEmitter &e, Value indices, bool isUnsigned,
 FailureOr<AffineExpr> indexSymbol(TileEmitter &e, Demand indices,
                                   AffineExpr extent);
 
-/// A tile of `value` in its own type: what is computed of a narrow float is f32
-/// until it is stored.
-Value narrowed(TileEmitter &e, Value x, Value value);
-
 /// Product of the extents of `axes`.
 AffineExpr extentOf(TileEmitter &e, llvm::ArrayRef<AffineExpr> shape,
                     llvm::ArrayRef<int64_t> axes);

@@ -40,6 +40,9 @@ inline constexpr llvm::StringLiteral kResidentsAttr = "tile.residents";
 /// with a tile.split_sum needs beside its operands and results.
 inline constexpr llvm::StringLiteral kScratchAttr = "tile.scratch";
 inline constexpr llvm::StringLiteral kCountersAttr = "tile.counters";
+/// Type of an operator's result in the model, where it is computed in f32: what
+/// is kept of it may be rounded to that, as it would be if it were stored.
+inline constexpr llvm::StringLiteral kMayBeRoundedAttr = "tile.may_be_rounded";
 
 /// Program instances of a cluster, at most.
 inline constexpr uint64_t kMostInCluster = 16;

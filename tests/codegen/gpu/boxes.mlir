@@ -10,6 +10,7 @@
 // RUN: FileCheck %s --check-prefix=PADDED < %t/padded.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=SUMMED < %t/summed.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=DISTANCES < %t/distances.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=MOVED < %t/moved.2-simt.mlir
 
 // The rows of A and the columns of B past the end are outside of the tensor as well. Weights of
 // the first slots are asked for before the kernels in front have ended; a slot is told to be
@@ -297,5 +298,29 @@ func.func @distances(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buf
   %distance = arith.subf %c, %again : tensor<128x128xf32>
   %r = arith.truncf %distance : tensor<128x128xf32> to tensor<128x128xf16>
   tile.store %r, %C[%m, %n] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 128 + d0, s1 * 128 + d1)>, shape = affine_map<()[s0, s1] -> (200, 256)>, rank = 2 : i64, checks = array<i64: 0>} : tensor<128x128xf16>, !tile.buffer<f16>, index, index
+  return
+}
+
+// Rows that are stored elsewhere, as out of windows, by their own number.
+// MOVED-LABEL: func.func @moved
+// MOVED: simt.copy_box %arg0[{{.*}}box = [64, 72]
+func.func @moved(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<f16>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (6)>, tile.warps = 8 : i64, tile.stages = 4 : i64} {
+  %pid = tile.program_id : index
+  %three = arith.constant 3 : index
+  %m = arith.divui %pid, %three : index
+  %n = arith.remui %pid, %three : index
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 8 : index
+  %c = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<128x128xf32>) {
+    %a = tile.load %A[%m, %k] {map = affine_map<(d0, d1)[s0, s1] -> (s0 * 128 + d0, s1 * 64 + d1)>, shape = affine_map<()[s0, s1] -> (200, 512)>, rank = 2 : i64, checks = array<i64: 0>} : (!tile.buffer<f16>, index, index) -> tensor<128x64xf16>
+    %b = tile.load %B[%n, %k] {map = affine_map<(d0, d1)[s0, s1] -> (s1 * 64 + d0, s0 * 128 + d1)>, shape = affine_map<()[s0, s1] -> (512, 320)>, rank = 2 : i64, checks = array<i64: 1>, independent} : (!tile.buffer<f16>, index, index) -> tensor<64x128xf16>
+    %d = tile.dot %a, %b, %acc : tensor<128x64xf16>, tensor<64x128xf16> -> tensor<128x128xf32>
+    scf.yield %d : tensor<128x128xf32>
+  }
+  %r = arith.truncf %c : tensor<128x128xf32> to tensor<128x128xf16>
+  tile.store %r, %C[%m, %n] {map = affine_map<(d0, d1)[s0, s1] -> (((s0 * 128 + d0) mod 8) * 25 + (s0 * 128 + d0) floordiv 8, s1 * 128 + d1, s0 * 128 + d0)>, shape = affine_map<()[s0, s1] -> (200, 320, 200)>, rank = 2 : i64, checks = array<i64: 1, 2>} : tensor<128x128xf16>, !tile.buffer<f16>, index, index
   return
 }
