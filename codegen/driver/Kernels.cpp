@@ -74,7 +74,7 @@ KernelSet::Launch KernelSet::add(graph::KernelOp kernel,
                                  llvm::function_ref<bool(Value)> isWeight) {
   OpBuilder builder(kernel.getContext());
   Location unknown = builder.getUnknownLoc();
-  Entry entry{ModuleOp::create(unknown), {}};
+  Entry entry{ModuleOp::create(unknown), {}, {}};
   SmallVector<Type> arguments;
   for (Value input : kernel.getInputs())
     if (!isWeight(input))

@@ -14,14 +14,18 @@ namespace {
 constexpr int64_t kVectorBytes = 16;
 
 /// A place where an operator in the loop says where along the row it is:
-/// result `result` of its map is d(axis) + step * counter, and less than
+/// results `results` of its map are d(axis) + step * counter, and less than
 /// `extent`. A step is a tile, or one of each instance that shares the row:
 /// then that of instance `share` among them.
 struct Place {
   Operation *op;
-  unsigned result;
+  SmallVector<unsigned, 2> results;
   int64_t step, extent;
   Value share;
+
+  bool isAsFarAs(const Place &other) const {
+    return step == other.step && extent == other.extent && share == other.share;
+  }
 };
 
 /// The map of an operator that has one, its symbols, and the bounds of its
@@ -112,10 +116,16 @@ std::optional<Place> placeOf(Operation *op, scf::ForOp loop) {
     auto extent = r < m->shape.getNumResults()
                       ? dyn_cast<AffineConstantExpr>(m->shape.getResult(r))
                       : AffineConstantExpr();
-    if (auto walk = extent ? walkOf(expr, *m, symbol, facts) : std::nullopt)
-      place =
-          Place{op, unsigned(r), walk->step, extent.getValue(), walk->share};
-    if (!place || place->result != r || !llvm::is_contained(m->checks, r))
+    auto walk = extent ? walkOf(expr, *m, symbol, facts) : std::nullopt;
+    if (!walk || !llvm::is_contained(m->checks, r))
+      return std::nullopt;
+    // What is checked beside the place in memory is the same place.
+    Place here{op, {unsigned(r)}, walk->step, extent.getValue(), walk->share};
+    if (!place)
+      place = here;
+    else if (place->isAsFarAs(here))
+      place->results.push_back(r);
+    else
       return std::nullopt;
   }
   for (AffineExpr expr : m->shape.getResults())
@@ -144,7 +154,7 @@ std::optional<Start> startOf(const Place &place) {
                       ? access.tile.getElementTypeBitWidth()
                       : 64;
   int64_t vector = kVectorBytes * 8 / std::max(bits, 8u);
-  if (place.result + 1 != access.rank || vector < 2)
+  if (!llvm::is_contained(place.results, access.rank - 1) || vector < 2)
     return std::nullopt;
   AffineExpr start = getAffineConstantExpr(0, place.op->getContext());
   for (int64_t i = 0; i < access.rank; ++i)
@@ -186,8 +196,8 @@ void shift(const Place &place, const Start &start) {
   }
   AffineExpr row = start.expr.replaceSymbols(renamed);
   SmallVector<AffineExpr> results(m.map.getResults());
-  results[place.result] =
-      results[place.result] + row.floorDiv(start.vector) * start.vector - row;
+  for (unsigned r : place.results)
+    results[r] = results[r] + row.floorDiv(start.vector) * start.vector - row;
   auto map =
       AffineMap::get(m.map.getNumDims(), symbols.size(), results, context);
   auto shape = AffineMap::get(0, symbols.size(), m.shape.getResults(), context);
@@ -234,10 +244,9 @@ void alignLoop(scf::ForOp loop) {
   }
   if (!start)
     return;
-  auto [op, result, step, extent, share] = places.front();
-  bool agree = llvm::all_of(places, [&](const Place &p) {
-    return p.step == step && p.extent == extent && p.share == share;
-  });
+  int64_t step = places.front().step, extent = places.front().extent;
+  bool agree = llvm::all_of(
+      places, [&](const Place &p) { return p.isAsFarAs(places.front()); });
   // Where tiles end with the row, nobody looks at what lies outside.
   if (!agree || extent % step == 0 || extent < 2 * start->vector ||
       high.getSExtValue() != int64_t(llvm::divideCeil(extent, step)))

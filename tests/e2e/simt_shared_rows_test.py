@@ -62,3 +62,13 @@ def test_many_rows_are_not_shared(tmp_path):
     x = model.input("x", 70, 16400)
     model.check(tmp_path, softmax(model, x, 16400), None, "sm_90a", "fp16")
     assert not any("tile.exchange" in p.read_text() for p in tmp_path.glob("dump/**/*tile.mlir"))
+
+
+@pytest.mark.parametrize("rows, n", [(3, 9002), (3, 16411), (2, 20001), (70, 9002)])
+@pytest.mark.parametrize("first", [False, True])
+def test_two_results_of_a_row(tmp_path, rows, n, first):
+    """What else is stored of a row that begins anywhere is checked beside its place in memory: both are moved in front."""
+    model = Model(n)
+    s = model.add("Add", model.input("x", rows, n), model.input("r", rows, n))
+    y = softmax(model, s, n)
+    model.check(tmp_path, y if first else s, None, "sm_90a", "fp16", also=[s if first else y])

@@ -38,13 +38,15 @@ class Model:
         self.nodes.append(helper.make_node(op, operands, [result], **attributes))
         return result
 
-    def check(self, tmp_path, result: str, kernels: int | None, target: str, precision: str, want=None, limit=None):
-        """`want`: the result where one in single precision is not exact enough."""
+    def check(
+        self, tmp_path, result: str, kernels: int | None, target: str, precision: str, want=None, limit=None, also=()
+    ):
+        """`want`: the result where one in single precision is not exact enough; `also`: other results of the model."""
         info = helper.make_tensor_value_info
         graph = helper.make_graph(
             self.nodes, "sums",
             [info(n, TensorProto.FLOAT, self.open.get(n, v.shape)) for n, v in self.inputs.items()],
-            [info(result, TensorProto.FLOAT, None)], self.weights,
+            [info(r, TensorProto.FLOAT, None) for r in (result, *also)], self.weights,
         )  # fmt: skip
         opsets = [helper.make_opsetid("", self.opset)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
@@ -56,7 +58,7 @@ class Model:
         (stage,) = dump.glob("*-kernels.mlir")
         assert kernels in (None, stage.read_text().count("graph.kernel"))
         if want is None:
-            (want,) = onnxruntime.InferenceSession(path).run(None, self.inputs)
+            (want,) = onnxruntime.InferenceSession(path).run([result], self.inputs)
         results = []
         for got in in_orders(engine, self.inputs, tmp_path, dump, output=result):
             error = np.abs(got - want).max() / np.abs(want).max()
