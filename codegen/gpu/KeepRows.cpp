@@ -145,7 +145,6 @@ Value madeAgain(Value made, tile::LoadOp own, tile::LoadOp load,
 /// will be.
 void goOnFrom(tile::LoadOp load, Value value) {
   llvm::SetVector<Operation *> needed = neededFor(value);
-  load->moveBefore(&load->getBlock()->front());
   OpBuilder b(load->getContext());
   b.setInsertionPointAfter(load);
   Value again = load;
