@@ -38,7 +38,7 @@ def total(pattern): return sum(int(n) for n in re.findall(pattern, text, re.M))
 rows = {
     "GoogleTest cases": (r"^.  PASSED  . (\d+) tests?", r"^.  FAILED  . (\d+) tests?, listed"),
     "lit files": (r"^ *Passed *: *(\d+)", r"^ *Failed *: *(\d+)"),
-    "pytest cases": (r"\b(\d+) passed", r"\b(\d+) failed"),
+    "pytest cases": (r"\b(\d+) passed", r"\b(\d+) failed(?=,| in)"),
 }
 for name, (passed, failed) in rows.items():
     print(f"{name + ':':18}{total(passed):5} passed, {total(failed)} failed")
