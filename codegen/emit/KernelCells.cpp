@@ -31,23 +31,12 @@ const graph::CellSide *KernelBuilder::cellsAlong(unsigned axis) const {
 }
 
 Value KernelBuilder::sumCells(Value sum) {
-  Type element = getElementTypeOrSelf(sum);
   // Along the last dimensions neighbours are a thread's or a warp's.
-  for (unsigned axis = axes.size(); axis-- > 0;) {
-    const graph::CellSide *side = cellsAlong(axis);
-    if (!side)
-      continue;
-    int64_t cell = side->cell;
-    SmallVector<int64_t> left(tile::shapeOf(sum));
-    unsigned along = axis;
-    if (left[axis] > cell) {
-      left[axis] /= cell;
-      left.insert(left.begin() + ++along, cell);
-      sum = tile::SplitAxisOp::create(b, e.loc(), e.tileType(left, element),
-                                      sum, axis, cell);
-    }
-    sum = reduceAxis(e, sum, along, graph::ReduceKind::sum);
-  }
+  for (unsigned axis = axes.size(); axis-- > 0;)
+    if (const graph::CellSide *side = cellsAlong(axis))
+      sum = tile::shapeOf(sum)[axis] > side->cell
+                ? sumEachCell(e, sum, axis, side->cell)
+                : reduceAxis(e, sum, axis, graph::ReduceKind::sum);
   return sum;
 }
 

@@ -143,18 +143,14 @@ FailureOr<Value> swapHalves(graph::SwapHalvesOp op, TileEmitter &e,
 /// The sum of each cell's elements, for all of them: of a tile [.., N, ..] of
 /// whole cells.
 Value sumOfCells(TileEmitter &e, Value tile, unsigned axis, int64_t cell) {
-  Type element = getElementTypeOrSelf(tile);
-  SmallVector<int64_t> apart(tile::shapeOf(tile)), axes;
-  apart[axis] /= cell;
+  Value sum = sumEachCell(e, tile, axis, cell);
+  SmallVector<int64_t> apart(tile::shapeOf(sum)), axes;
   apart.insert(apart.begin() + axis + 1, cell);
   for (unsigned i = 0; i < apart.size(); ++i)
     if (i != axis + 1)
       axes.push_back(i);
-  Value sum = tile::SplitAxisOp::create(
-      e.b(), e.loc(), e.tileType(apart, element), tile, axis, cell);
-  sum = reduceAxis(e, sum, axis + 1, graph::ReduceKind::sum);
-  sum = tile::BroadcastOp::create(e.b(), e.loc(), e.tileType(apart, element),
-                                  sum, axes);
+  Type spread = e.tileType(apart, getElementTypeOrSelf(tile));
+  sum = tile::BroadcastOp::create(e.b(), e.loc(), spread, sum, axes);
   return tile::JoinAxesOp::create(e.b(), e.loc(), tile.getType(), sum, axis);
 }
 

@@ -47,13 +47,11 @@ public:
     return x;
   }
 
-  /// What is computed of a row that a GPU walks along may be kept from one walk
-  /// to the next as it would be stored.
-  void round(const Demand &at) {
-    mayBeRounded =
-        isWalked(at) &&
-        isa<Float16Type, BFloat16Type>(
-            cast<RankedTensorType>(input.getType()).getElementType());
+  /// What is computed of the row may be kept from one walk along it to the next
+  /// as it would be stored.
+  void letBeRounded() {
+    mayBeRounded = isa<Float16Type, BFloat16Type>(
+        cast<RankedTensorType>(input.getType()).getElementType());
   }
 
   /// Reduction `kind` of f(element) along the row, as a tile of `at`'s shape.
@@ -310,9 +308,10 @@ FailureOr<Value> normalize(graph::NormalizeOp op, TileEmitter &e,
                            const Demand &demand) {
   OpBuilder &b = e.b();
   RowEmitter row(e, op.getInput(), op.getAxes(), demand);
-  bool walked = !op.getRms() && row.isWalked(demand);
-  // A softmax's terms, which a far bias would leave equal, are not.
-  row.round(demand);
+  bool hasWalks = row.isWalked(demand), walked = !op.getRms() && hasWalks;
+  // Not so a softmax's terms, which a far bias would leave equal.
+  if (hasWalks)
+    row.letBeRounded();
   Type type =
       e.computeType(cast<RankedTensorType>(op.getType()).getElementType());
   // The sum times 1 / extent, a number that nothing else is part of: what

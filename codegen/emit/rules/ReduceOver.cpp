@@ -244,6 +244,17 @@ Value emit::reduceAxis(TileEmitter &e, Value tile, unsigned axis,
   return reduce.getResults()[0];
 }
 
+Value emit::sumEachCell(TileEmitter &e, Value tile, unsigned axis,
+                        int64_t cell) {
+  SmallVector<int64_t> apart(tile::shapeOf(tile));
+  apart[axis] /= cell;
+  apart.insert(apart.begin() + axis + 1, cell);
+  Value cells = tile::SplitAxisOp::create(
+      e.b(), e.loc(), e.tileType(apart, getElementTypeOrSelf(tile)), tile, axis,
+      cell);
+  return reduceAxis(e, cells, axis + 1, graph::ReduceKind::sum);
+}
+
 Value AlongLast::reduce(graph::ReduceKind kind, Value tile) const {
   ReductionOf reduction{kind};
   Type element = cast<RankedTensorType>(tile.getType()).getElementType();

@@ -114,12 +114,12 @@ Value inverseOf(TileEmitter &e, ArrayRef<Value> moments, const RowParts &rows,
   double least = std::ldexp(
       0.5, -2 * int(APFloat::semanticsPrecision(type.getFloatSemantics())));
   // Of the largest means the square itself would be infinite.
-  Value distance = rows.scaled(
+  Value deviation = rows.scaled(
       moments.front(),
       std::sqrt(std::max(least / 2 / double(rows.terms), rounding)));
   Value areEqual = arith::CmpFOp::create(
       b, e.loc(), arith::CmpFPredicate::OLE, variance,
-      arith::MulFOp::create(b, e.loc(), distance, distance));
+      arith::MulFOp::create(b, e.loc(), deviation, deviation));
   return arith::SelectOp::create(b, e.loc(), areEqual, e.splatLike(0, inverse),
                                  inverse);
 }

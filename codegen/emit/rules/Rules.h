@@ -228,6 +228,10 @@ combineAlongLast(TileEmitter &e, const Demand &outer, mlir::ValueRange tiles,
 Value reduceAxis(TileEmitter &e, Value tile, unsigned axis,
                  graph::ReduceKind kind);
 
+/// The sums of so many neighbours along an axis, which are its cells: of a tile
+/// [.., N, ..] one [.., N / cell, ..].
+Value sumEachCell(TileEmitter &e, Value tile, unsigned axis, int64_t cell);
+
 /// value - mean. Terms that are added up may have one more axis, at the end,
 /// along which all have the same mean.
 Value distanceFrom(TileEmitter &e, Value mean, Value value);

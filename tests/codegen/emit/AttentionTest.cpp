@@ -1,11 +1,6 @@
 // Tile programs of attention with rows that keep nothing, run by the
 // interpreter and compared with plain loops.
-#include "codegen/emit/Emit.h"
-#include "codegen/tile/ir/TileDialect.h"
-#include "graph/ir/Dialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Parser/Parser.h"
+#include "tests/codegen/emit/EmitContext.h"
 #include "tests/codegen/interpreter/TileInterpreter.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -53,17 +48,10 @@ struct Param {
   int64_t queries, keys;
 };
 
-class AttentionTest : public testing::TestWithParam<Param> {
+class AttentionTest : public testing::TestWithParam<Param>,
+                      protected EmitContext {
 protected:
   static constexpr int64_t heads = 2, depth = 5, width = 3;
-
-  AttentionTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<graph::GraphDialect, mlir::func::FuncDialect>();
-    emit::registerEmitRules(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-  }
 
   mlir::func::FuncOp emit() {
     const Param &p = GetParam();
@@ -129,10 +117,7 @@ protected:
       for (size_t at = region; (at = text.find(name, at)) != text.npos; at += 3)
         if (at < text.find("graph.yield"))
           text.insert(at + 1, "r");
-    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-    EXPECT_TRUE(module) << text;
-    graph::KernelOp kernel;
-    module->walk([&](graph::KernelOp op) { kernel = op; });
+    graph::KernelOp kernel = parseKernel(text);
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module->getBody());
     auto function = emit::emitKernel(
         kernel, p.gpu ? emit::EmitTarget::gpu() : emit::EmitTarget::x86v3(),
@@ -153,8 +138,6 @@ protected:
     return values;
   }
 
-  mlir::MLIRContext context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
   std::mt19937 engine{1};
 };
 

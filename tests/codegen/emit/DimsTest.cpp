@@ -1,11 +1,6 @@
 // Values made of sizes alone, as tile programs compute them: random expressions
 // against evaluation in 128 bits.
-#include "codegen/emit/Emit.h"
-#include "codegen/tile/ir/TileDialect.h"
-#include "graph/ir/Dialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Parser/Parser.h"
+#include "tests/codegen/emit/EmitContext.h"
 #include "tests/codegen/interpreter/TileInterpreter.h"
 #include "tests/graph/RandomExprs.h"
 #include <gtest/gtest.h>
@@ -15,16 +10,8 @@ using namespace mlir;
 
 namespace {
 
-class DimsTest : public testing::Test {
+class DimsTest : public testing::Test, protected EmitContext {
 protected:
-  DimsTest() {
-    DialectRegistry registry;
-    registry.insert<graph::GraphDialect, func::FuncDialect>();
-    emit::registerEmitRules(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-  }
-
   /// A kernel whose result holds these expressions over the module's symbols.
   func::FuncOp emit(ArrayRef<AffineExpr> values,
                     ArrayRef<graph::Symbol> symbols) {
@@ -37,11 +24,8 @@ protected:
        << "    %1 = graph.dims affine_map<" << map << "> : " << type << "\n"
        << "    graph.yield %1 : " << type << "\n  }\n"
        << "  return %0 : " << type << "\n}";
-    module = parseSourceString<ModuleOp>(text, &context);
-    EXPECT_TRUE(module) << text;
+    graph::KernelOp kernel = parseKernel(text);
     graph::setSymbols(*module, symbols);
-    graph::KernelOp kernel;
-    module->walk([&](graph::KernelOp op) { kernel = op; });
     OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
     auto function = emit::emitKernel(kernel, emit::EmitTarget::gpu(), builder);
     EXPECT_TRUE(succeeded(function));
@@ -55,9 +39,6 @@ protected:
     return result;
   }
   AffineExpr s(unsigned i) { return getAffineSymbolExpr(i, &context); }
-
-  MLIRContext context;
-  OwningOpRef<ModuleOp> module;
 };
 
 TEST_F(DimsTest, NegativeOperands) {

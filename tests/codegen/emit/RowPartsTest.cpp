@@ -1,12 +1,7 @@
 // Sums of parts of rows, and what is made of them, run by the interpreter and
 // compared with double precision.
-#include "codegen/emit/Emit.h"
 #include "codegen/emit/Schedule.h"
-#include "codegen/tile/ir/TileDialect.h"
-#include "graph/ir/Dialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Parser/Parser.h"
+#include "tests/codegen/emit/EmitContext.h"
 #include "tests/codegen/interpreter/TileInterpreter.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -30,16 +25,9 @@ struct Moments {
   }
 };
 
-class RowPartsTest : public testing::TestWithParam<bool> {
+class RowPartsTest : public testing::TestWithParam<bool>,
+                     protected EmitContext {
 protected:
-  RowPartsTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<graph::GraphDialect, mlir::func::FuncDialect>();
-    emit::registerEmitRules(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-  }
-
   static bool isGpu() { return GetParam(); }
 
   /// Runs the only kernel of `text`, on a GPU or a CPU.
@@ -53,10 +41,7 @@ protected:
   void run(const std::string &text,
            const std::vector<tile::InterpreterBuffer> &buffers,
            std::optional<emit::Schedule> schedule = {}) {
-    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-    EXPECT_TRUE(module) << text;
-    graph::KernelOp kernel;
-    module->walk([&](graph::KernelOp op) { kernel = op; });
+    graph::KernelOp kernel = parseKernel(text);
     if (schedule)
       kernel.setScheduleAttr(schedule->toAttribute(&context));
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module->getBody());
@@ -127,8 +112,6 @@ protected:
     return values;
   }
 
-  mlir::MLIRContext context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
   std::mt19937 engine{7};
 };
 

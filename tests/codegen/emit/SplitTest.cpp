@@ -1,12 +1,7 @@
 // Kernels whose program instances share the terms of a tile, run by the
 // interpreter and compared with plain loops.
-#include "codegen/emit/Emit.h"
 #include "codegen/emit/Schedule.h"
-#include "codegen/tile/ir/TileDialect.h"
-#include "graph/ir/Dialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Parser/Parser.h"
+#include "tests/codegen/emit/EmitContext.h"
 #include "tests/codegen/interpreter/TileInterpreter.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
@@ -16,16 +11,9 @@ using namespace charonia;
 
 namespace {
 
-class SplitTest : public testing::TestWithParam<int64_t> {
+class SplitTest : public testing::TestWithParam<int64_t>,
+                  protected EmitContext {
 protected:
-  SplitTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<graph::GraphDialect, mlir::func::FuncDialect>();
-    emit::registerEmitRules(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-  }
-
   /// Emits the only kernel of `text` in tiles of 16 x 32 and steps of 32.
   mlir::func::FuncOp emit(llvm::StringRef text, llvm::ArrayRef<unsigned> rows,
                           unsigned column) {
@@ -39,10 +27,7 @@ protected:
   /// Emits it so, in the test's parts, which meet `meetings` times.
   mlir::func::FuncOp emit(llvm::StringRef text, emit::Schedule schedule,
                           unsigned meetings) {
-    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-    EXPECT_TRUE(module);
-    graph::KernelOp kernel;
-    module->walk([&](graph::KernelOp op) { kernel = op; });
+    graph::KernelOp kernel = parseKernel(text);
     schedule.splits = GetParam();
     kernel.setScheduleAttr(schedule.toAttribute(&context));
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module->getBody());
@@ -86,8 +71,6 @@ protected:
     return values;
   }
 
-  mlir::MLIRContext context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
   std::mt19937 engine{1};
 };
 
