@@ -46,10 +46,12 @@ check() {
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 check runtime "$gpu_test"
 engines=""
-for model in bert gpt2 mobilenet_v2 resnet vit; do
+"$python" scripts/branches.py "$logs" # kernels that run side by side
+for model in models/compact/{bert,gpt2,mobilenet_v2,resnet,vit}.onnx "$logs"/{inception,exchanging,rows}.onnx; do
+  name=$(basename "$model" .onnx)
   for target in sm_90 sm_90a; do
-    "$CHARONIA" compile -q models/compact/$model.onnx -o "$logs/$model-$target.engine" --target $target --precision fp16 &&
-      engines+=$logs/$model-$target.engine:
+    "$CHARONIA" compile -q "$model" -o "$logs/$name-$target.engine" --target $target --precision fp16 &&
+      engines+=$logs/$name-$target.engine:
   done
 done
 CHARONIA_GPU_ENGINES=$engines check overtaking "$gpu_test" --gtest_filter='Given/*'

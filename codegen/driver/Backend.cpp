@@ -108,6 +108,7 @@ public:
     binary.clusterSize = kernel->clusterSize;
     binary.instances = kernel->instances.value_or(0);
     binary.waitsForPrevious = kernel->waitsForPrevious;
+    binary.waitsAtEnd = kernel->waitsAtEnd;
     for (const gpu::TensorMap &map : kernel->maps)
       binary.maps.push_back(toEngine(map));
     binary.registers = std::max(kernel->registers, 0);

@@ -24,7 +24,8 @@ struct KernelBinary {
   /// CUDA: program instances, where they are fewer than the program's grid; 0:
   /// they are not.
   uint64_t instances = 0;
-  bool waitsForPrevious = false;       ///< CUDA; see engine::KernelCode.
+  /// CUDA; see engine::KernelCode.
+  bool waitsForPrevious = false, waitsAtEnd = false;
   std::vector<engine::TensorMap> maps; ///< CUDA; see engine::KernelCode.
 };
 

@@ -261,7 +261,12 @@ private:
     verifier.addPass(graph::createVerifyKernels());
     if (failed(verifier.run(copy)))
       return failure();
-    ProgramLayout layout = layOutProgram(function, device, kernels);
+    // Where a kernel waits for others by itself, it may do so at its end.
+    bool waves = llvm::any_of(variants, [](auto &backend) {
+      return backend->device() == DeviceKind::Cuda &&
+             backend->emitTarget().chip->dependentLaunch;
+    });
+    ProgramLayout layout = layOutProgram(function, device, kernels, waves);
     layout.program.precision = options.precision;
     if (options.stopAfter == "tiles" || !options.printKernel.empty()) {
       LogicalResult printed =

@@ -128,7 +128,7 @@ std::string serialize(const KernelBinary &b) {
   for (uint64_t value :
        {b.entryOffset, b.scratchBytes, b.sharedBytes, uint64_t(b.blockThreads),
         uint64_t(b.clusterSize), uint64_t(b.registers), uint64_t(b.spillBytes),
-        b.instances, uint64_t(b.waitsForPrevious)})
+        b.instances, uint64_t(b.waitsForPrevious), uint64_t(b.waitsAtEnd)})
     w.number(value);
   w.number(b.maps.size());
   for (const engine::TensorMap &map : b.maps)
@@ -162,6 +162,7 @@ std::optional<KernelBinary> deserialize(StringRef bytes) {
   b.spillBytes = r.number();
   b.instances = r.number();
   b.waitsForPrevious = r.number();
+  b.waitsAtEnd = r.number();
   b.maps.resize(r.count());
   for (engine::TensorMap &map : b.maps)
     read(r, map);

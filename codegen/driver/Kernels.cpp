@@ -70,6 +70,15 @@ static void renumberSymbols(ModuleOp module, ArrayRef<unsigned> used) {
                                         /*replaceTypes=*/true);
 }
 
+/// Removes what the kernel may run beside, and says what it was.
+static SmallVector<StringRef, 2> takeMarks(graph::KernelOp kernel) {
+  SmallVector<StringRef, 2> marks;
+  for (StringRef mark : {graph::kBesidePreviousAttr, graph::kBesideNextAttr})
+    if (kernel->removeAttr(mark))
+      marks.push_back(mark);
+  return marks;
+}
+
 KernelSet::Launch KernelSet::add(graph::KernelOp kernel,
                                  llvm::function_ref<bool(Value)> isWeight) {
   OpBuilder builder(kernel.getContext());
@@ -114,10 +123,16 @@ KernelSet::Launch KernelSet::add(graph::KernelOp kernel,
   for (graph::Symbol &symbol : unnamed)
     symbol.name.clear();
   graph::setSymbols(*entry.module, unnamed);
-  auto [it, isNew] = numbers.try_emplace(print(*entry.module), kernels.size());
+  SmallVector<StringRef, 2> marks = takeMarks(entry.kernel);
+  std::string content = print(*entry.module);
+  entry.alone = content.size();
+  content += llvm::join(marks, " ");
+  auto [it, isNew] = numbers.try_emplace(content, kernels.size());
   launch.kernel = it->second;
   if (isNew) {
     graph::setSymbols(*entry.module, named);
+    for (StringRef mark : marks)
+      entry.kernel->setAttr(mark, builder.getUnitAttr());
     entry.content = it->first();
     kernels.push_back(std::move(entry));
   }

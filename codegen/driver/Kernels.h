@@ -15,7 +15,8 @@
 namespace charonia::driver {
 
 /// Kernels by content: equal regions on operands of equal types, weights in the
-/// same places, sizes of equal ranges, are one kernel, whatever their names.
+/// same places, sizes of equal ranges, are one kernel, whatever their names, if
+/// they are alike in what they may run beside.
 class KernelSet {
 public:
   /// What runs a kernel of the set.
@@ -37,12 +38,17 @@ public:
   llvm::StringRef content(unsigned number) const {
     return kernels[number].content;
   }
+  /// The same without what it may run beside, which is nothing to its schedule.
+  llvm::StringRef contentAlone(unsigned number) const {
+    return kernels[number].content.take_front(kernels[number].alone);
+  }
 
 private:
   struct Entry {
     mlir::OwningOpRef<mlir::ModuleOp> module;
     graph::KernelOp kernel;
     llvm::StringRef content; ///< A key of `numbers`.
+    size_t alone = 0; ///< Characters of it in front of the marks of waves.
   };
   std::vector<Entry> kernels;
   llvm::StringMap<unsigned> numbers;

@@ -3,6 +3,7 @@
 #include "codegen/driver/InPlace.h"
 #include "codegen/driver/Runs.h"
 #include "codegen/driver/StepResults.h"
+#include "codegen/driver/Waves.h"
 #include "codegen/driver/Work.h"
 #include "graph/analysis/Computing.h"
 #include "graph/analysis/IterationSpace.h"
@@ -365,6 +366,7 @@ private:
     launch.kernel = number;
     launch.symbols.assign(symbols.begin(), symbols.end());
     launch.nodes = nodeNames(kernel.getLoc());
+    launch.besidePrevious = kernel->hasAttr(graph::kBesidePreviousAttr);
     for (Value input : kernel.getInputs()) {
       uint32_t buffer = bufferOf(input);
       touch(buffer, step);
@@ -381,7 +383,11 @@ private:
       std::vector<std::string> names = nodeNames(kernel.getLoc());
       uint32_t buffer =
           addResultBuffer(result, names.empty() ? std::string() : names.back());
-      if (program().buffers[buffer].kind == engine::Buffer::Kind::Arena)
+      // What runs beside the kernel may read the operand, too.
+      bool isAlone =
+          !launch.besidePrevious && !kernel->hasAttr(graph::kBesideNextAttr);
+      if (isAlone &&
+          program().buffers[buffer].kind == engine::Buffer::Kind::Arena)
         aliasOperand(kernel, result, buffer, launched, taken);
       touch(buffer, step);
       launch.args.push_back({buffer, 0});
@@ -468,6 +474,7 @@ private:
         buffer.lastStep = last;
       if (buffer.firstStep == engine::noIndex)
         buffer.firstStep = 0;
+      buffer.lastStep = engine::lastOfWave(program().steps, buffer.lastStep);
       for (const engine::Repeat &repeat : program().repeats)
         outlastSteps(buffer, repeat);
     }
@@ -500,11 +507,14 @@ private:
 } // namespace
 
 ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
-                            KernelSet &kernels) {
-  for (func::FuncOp computing :
-       graph::getComputing(function->getParentOfType<ModuleOp>()))
-    passRuns(computing, argumentAlignment(device));
+                            KernelSet &kernels, bool waves) {
+  auto computing = graph::getComputing(function->getParentOfType<ModuleOp>());
+  for (func::FuncOp one : computing)
+    passRuns(one, argumentAlignment(device));
   function->getParentOfType<ModuleOp>().walk(storeTwice);
+  if (waves)
+    for (func::FuncOp one : computing)
+      formWaves(one);
   return ProgramBuilder(function, device, kernels).run();
 }
 

@@ -27,9 +27,10 @@ inline uint32_t bufferAlignment(DeviceKind device) {
 }
 
 /// Lays out `function`, which verify-kernels accepts. Adds its kernels to
-/// `kernels`; kernel i of the program is kernel i of the set.
+/// `kernels`; kernel i of the program is kernel i of the set. `waves`: kernels
+/// that need nothing of one another may run side by side (see formWaves).
 ProgramLayout layOutProgram(mlir::func::FuncOp function, DeviceKind device,
-                            KernelSet &kernels);
+                            KernelSet &kernels, bool waves = false);
 
 /// Whether every launch passes weights where its kernel reads ahead of its turn
 /// (CompiledKernel::independent); an error at `location` where one does not.

@@ -71,12 +71,13 @@ void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {
       continue;
     const CompiledKernel &kernel = kernels[step.kernel];
     step.args.push_back(
-        {add("scratch", toShapeExpr(inSignature(kernel.scratch, step)), i, i),
+        {add("scratch", toShapeExpr(inSignature(kernel.scratch, step)), i,
+             engine::lastOfWave(program.steps, i)),
          0});
     AffineExpr own = inSignature(kernel.counters, step) * counterBytes;
     step.args.push_back({counters, bytes ? toShapeExpr(bytes) : ShapeExpr(0)});
     bytes = graph::simplify(bytes ? bytes + own : own);
-    program.buffers[counters].lastStep = i;
+    program.buffers[counters].lastStep = engine::lastOfWave(program.steps, i);
   }
   program.buffers[counters].size = toShapeExpr(bytes);
   engine::Step &clear = program.steps.front();
@@ -120,6 +121,7 @@ makeVariant(const Backend &backend, const engine::Program &program,
     code.blockThreads = binary.blockThreads;
     code.clusterSize = binary.clusterSize;
     code.waitsForPrevious = binary.waitsForPrevious;
+    code.waitsAtEnd = binary.waitsAtEnd;
     code.maps = binary.maps;
     code.sharedBytes = binary.sharedBytes;
     code.scratchBytes = binary.scratchBytes;

@@ -163,8 +163,11 @@ private:
       candidates.push_back({schedule, uint32_t(i + 1)});
       candidates.back().module =
           cast<ModuleOp>(kernel->getParentOfType<ModuleOp>()->clone());
-      candidates.back().kernel().setScheduleAttr(
-          schedule.toAttribute(kernel.getContext()));
+      graph::KernelOp own = candidates.back().kernel();
+      own.setScheduleAttr(schedule.toAttribute(kernel.getContext()));
+      // Launches of a trial follow one another.
+      own->removeAttr(graph::kBesidePreviousAttr);
+      own->removeAttr(graph::kBesideNextAttr);
     }
     std::vector<std::optional<TileProgram>> written(candidates.size());
     auto onAll = [&](auto step) {
@@ -356,7 +359,7 @@ std::string tuningKey(const KernelSet &kernels, unsigned number,
                       const Backend &backend) {
   llvm::BLAKE3 hash;
   hash.update(backend.emitTarget().tf32 ? "tf32 " : "");
-  hash.update(kernels.content(number));
+  hash.update(kernels.contentAlone(number));
   return llvm::toHex(hash.final<TuningCache::keyDigits / 2>(),
                      /*LowerCase=*/true);
 }

@@ -1,5 +1,6 @@
 #include "codegen/gpu/BoxPipeline.h"
 #include "codegen/gpu/BoxPlan.h"
+#include "codegen/gpu/DependentLaunch.h"
 #include "codegen/gpu/EarlyLoads.h"
 #include "codegen/gpu/LoopPipeline.h"
 #include "codegen/gpu/Loops.h"
@@ -21,9 +22,10 @@ public:
               const PipelineOptions &options)
       : loop(loop), streams(streams), boxes(std::move(plan.boxes)),
         places(std::move(plan.places)), stages(plan.stages), walk(plan.walk),
-        warps(options.warps), copyWarps(plan.copyWarps),
-        overlaps(options.overlaps), trips(tripCount(loop)),
+        warps(options.warps), copyWarps(plan.copyWarps), trips(tripCount(loop)),
         function(loop->getParentOfType<func::FuncOp>()), b(loop->getContext()) {
+    waits = options.overlaps && !function->hasAttr(tile::kWaitsAtEndAttr);
+    startsNext = startsNextAtOnce(function);
   }
 
   void run() {
@@ -208,8 +210,11 @@ private:
     Value bytes = bytesOf(part);
     if (!weights.empty())
       copyAll(mapping, first, ahead, weights, bytes, begin(), false);
-    if (overlaps && !others.empty())
+    if (waits && !others.empty()) {
       simt::WaitDependenciesOp::create(b, loc());
+      if (startsNext)
+        simt::LaunchDependentsOp::create(b, loc());
+    }
     if (!others.empty())
       copyAll(mapping, first, ahead, others, weights.empty() ? bytes : Value(),
               begin(), false);
@@ -365,7 +370,9 @@ private:
   std::optional<Walk> walk;
   unsigned warps;
   CopyWarps copyWarps;
-  bool overlaps;
+  /// For the kernels before this one, ahead of its first copy; and then lets
+  /// the next one run beside it.
+  bool waits, startsNext;
   std::optional<int64_t> trips;
   func::FuncOp function;
   OpBuilder b;

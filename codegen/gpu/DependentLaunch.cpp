@@ -76,20 +76,72 @@ static bool hasFewInstances(func::FuncOp function) {
   return count && count.getValue() <= most;
 }
 
-void charonia::gpu::overlapLaunches(func::FuncOp function) {
-  Block &body = function.getBody().front();
-  Operation *first = body.getTerminator();
+/// The first operator that uses what other kernels write, or else the end.
+static Operation *firstDependent(Block &body) {
   for (Operation &op : body)
-    if (isDependent(&op)) {
-      first = &op;
-      break;
-    }
-  OpBuilder b(first);
+    if (isDependent(&op))
+      return &op;
+  return body.getTerminator();
+}
+
+/// Where all that threads do together begins to end: not all come behind the
+/// meeting of a split sum's parts.
+static Operation *firstMeeting(Block &body) {
+  for (Operation &op : body)
+    if (op.walk([](tile::SplitSumOp) {
+            return WalkResult::interrupt();
+          }).wasInterrupted())
+      return &op;
+  return body.getTerminator();
+}
+
+bool charonia::gpu::startsNextAtOnce(func::FuncOp function) {
+  return function->hasAttr(tile::kStartsNextAttr) && hasFewInstances(function);
+}
+
+/// Waits for what is before this one where it first uses what that may write,
+/// or at the end where it runs beside it. What ended before such a wave began
+/// was waited for by its first kernel; a fence makes that seen here.
+static void createWait(func::FuncOp function) {
+  Block &body = function.getBody().front();
   Location loc = function.getLoc();
-  Operation *wait = simt::WaitDependenciesOp::create(b, loc);
-  issueBefore(wait);
+  OpBuilder b(firstDependent(body));
+  Operation *ready;
+  if (function->hasAttr(tile::kWaitsAtEndAttr)) {
+    ready = simt::FenceDeviceOp::create(b, loc);
+    b.setInsertionPoint(firstMeeting(body));
+    simt::WaitDependenciesOp::create(b, loc);
+  } else {
+    ready = simt::WaitDependenciesOp::create(b, loc);
+  }
+  issueBefore(ready);
+}
+
+/// Where the next kernel may start.
+static void createStart(func::FuncOp function) {
   if (!hasFewInstances(function))
     return;
-  b.setInsertionPoint(body.getTerminator());
-  simt::LaunchDependentsOp::create(b, loc);
+  Block &body = function.getBody().front();
+  OpBuilder b(body.getTerminator());
+  if (startsNextAtOnce(function)) {
+    // The warp that copies waits first, and starts the next kernel then.
+    bool hasStarted = function
+                          ->walk([](simt::LaunchDependentsOp) {
+                            return WalkResult::interrupt();
+                          })
+                          .wasInterrupted();
+    if (hasStarted)
+      return;
+    if (function->hasAttr(tile::kWaitsAtEndAttr))
+      b.setInsertionPointToStart(&body);
+    else
+      b.setInsertionPointAfter(
+          *body.getOps<simt::WaitDependenciesOp>().begin());
+  }
+  simt::LaunchDependentsOp::create(b, function.getLoc());
+}
+
+void charonia::gpu::overlapLaunches(func::FuncOp function) {
+  createWait(function);
+  createStart(function);
 }

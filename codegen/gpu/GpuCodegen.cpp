@@ -334,6 +334,8 @@ FailureOr<GpuKernel> compileKernel(func::FuncOp kernel, const GpuTarget &target,
     copyWarps = op.getWarps();
   result.blockThreads = (warps + copyWarps) * kLanes;
   result.waitsForPrevious = target.dependentLaunch;
+  result.waitsAtEnd =
+      target.dependentLaunch && kernel->hasAttr(tile::kWaitsAtEndAttr);
   if (result.sharedBytes > target.sharedBytes)
     return kernel.emitError()
                << "needs " << result.sharedBytes << " bytes of shared memory, "

@@ -50,7 +50,7 @@ struct GpuKernel {
   std::optional<int64_t> instances;
   int64_t sharedBytes = 0; ///< dynamic shared memory to ask for
   /// See engine::KernelCode; where the chip has dependent launch.
-  bool waitsForPrevious = false;
+  bool waitsForPrevious = false, waitsAtEnd = false;
   std::vector<TensorMap> maps;
   // From ptxas; -1 without it.
   int registers = -1, spillStores = -1, spillLoads = -1;

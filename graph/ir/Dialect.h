@@ -158,6 +158,13 @@ mlir::AffineExpr composeContent(GraphOpInterface op,
                                 llvm::ArrayRef<mlir::AffineExpr> extents,
                                 ContentDemand demand);
 
+/// Unit attributes of a kernel: it may run beside the one before it and those
+/// that this one may run beside, or the one behind it beside it, since neither
+/// needs anything of the other.
+inline constexpr llvm::StringLiteral kBesidePreviousAttr =
+    "graph.beside_previous";
+inline constexpr llvm::StringLiteral kBesideNextAttr = "graph.beside_next";
+
 /// Of operators whose inferred type may differ from the actual one in
 /// expressions that may be equal.
 template <typename Op>

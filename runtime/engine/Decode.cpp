@@ -368,6 +368,9 @@ Step Decoder::step(pbf_reader in) {
     case number(field::step::Symbols):
       numbers(in, out.symbols);
       break;
+    case number(field::step::BesidePrevious):
+      out.besidePrevious = in.get_uint64() != 0;
+      break;
     default:
       in.skip();
     }
@@ -506,6 +509,9 @@ KernelCode Decoder::code(pbf_reader in) {
       break;
     case number(field::code::WaitsForPrevious):
       out.waitsForPrevious = in.get_uint64() != 0;
+      break;
+    case number(field::code::WaitsAtEnd):
+      out.waitsAtEnd = in.get_uint64() != 0;
       break;
     case number(field::code::Operations):
       out.operations = in.get_uint64();

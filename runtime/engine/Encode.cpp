@@ -177,6 +177,7 @@ std::string Message::encode(const Step &step) {
   out.number(field::step::PatternSize, step.patternSize);
   out.strings(field::step::Nodes, step.nodes);
   out.numbers(field::step::Symbols, step.symbols);
+  out.number(field::step::BesidePrevious, step.besidePrevious);
   return out.take();
 }
 
@@ -232,6 +233,7 @@ std::string Message::encode(const KernelCode &code) {
   out.number(field::code::NeededBytes, code.neededBytes);
   out.present(field::code::Indexed, code.indexed);
   out.messages(field::code::Maps, code.maps);
+  out.number(field::code::WaitsAtEnd, code.waitsAtEnd);
   return out.take();
 }
 

@@ -14,6 +14,7 @@
 #include "charonia/signature.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,7 +77,8 @@ struct Argument {
   friend bool operator==(const Argument &, const Argument &) = default;
 };
 
-/// Steps run in order; each sees the results of all before it.
+/// Steps run in order; each sees the results of all before it, but for those
+/// that it may run beside.
 struct Step {
   enum class Kind : uint8_t {
     Launch = 1, ///< Kernel `kernel` with `args` in order.
@@ -93,6 +95,10 @@ struct Step {
   uint32_t pattern = 0;     ///< Fill: value, the low patternSize bytes.
   uint32_t patternSize = 1; ///< Fill: 1, 2 or 4; bytes is a multiple of it.
   std::vector<std::string> nodes; ///< Names of the model's nodes, for reports.
+  /// Launch: nothing of it depends on the steps before it, back to the last one
+  /// that is not so marked, nor they on it: they are a wave, launches all of
+  /// them, whose buffers live until its last step, and may run side by side.
+  bool besidePrevious = false;
 
   friend bool operator==(const Step &, const Step &) = default;
 };
@@ -170,6 +176,9 @@ struct KernelCode {
   /// dependent launch). Every thread waits by griddepcontrol.wait; before that
   /// it reads weights alone and writes nothing.
   bool waitsForPrevious = false;
+  /// CUDA: it does so behind all that it reads and writes (but for parts of
+  /// sums that meet), so it overlaps only what its step may run beside.
+  bool waitsAtEnd = false;
   /// For reports, of a launch at the sizes that the code was optimized for:
   /// operations on elements and bytes that it loads and stores, from wherever,
   /// and what its operators need if each does its work once.
@@ -230,6 +239,9 @@ struct BuildRecord {
   std::vector<std::pair<std::string, std::string>> notes;
   friend bool operator==(const BuildRecord &, const BuildRecord &) = default;
 };
+
+/// The last step of the wave that `step` is in (Step::besidePrevious).
+size_t lastOfWave(std::span<const Step> steps, size_t step);
 
 struct Manifest {
   Signature signature;

@@ -55,7 +55,8 @@ enum : uint32_t {
   Pattern,
   PatternSize,
   Nodes = 8,
-  Symbols
+  Symbols,
+  BesidePrevious
 };
 }
 namespace kernel {
@@ -96,7 +97,8 @@ enum : uint32_t {
   AccessedBytes,
   NeededBytes,
   Indexed,
-  Maps
+  Maps,
+  WaitsAtEnd
 };
 }
 namespace variant {

@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little,
               "the engine file is little-endian and read in place");
 
 constexpr char formatMagic[8] = {'\x89', 'C', 'H', 'A', 'R', 'O', '\r', '\n'};
-constexpr uint32_t formatVersion = 7;
+constexpr uint32_t formatVersion = 8;
 constexpr uint64_t pageSize = 4096;
 constexpr uint32_t maxSections = 4096;
 constexpr uint64_t maxManifestBytes = uint64_t(1) << 26;

@@ -247,9 +247,17 @@ private:
     return resolveAliases(program);
   }
 
-  Status checkStep(const Program &program, size_t index) const {
+  /// That what runs beside others is a launch behind a launch. `lastOfWave`:
+  /// until when buffers of what it may run beside live.
+  Status checkStep(const Program &program, size_t index,
+                   size_t lastOfWave) const {
     const Step &step = program.steps[index];
     CHARONIA_RETURN_IF_ERROR(checkExpr(step.bytes));
+    if (step.besidePrevious &&
+        (step.kind != Step::Kind::Launch || index == 0 ||
+         program.steps[index - 1].kind != Step::Kind::Launch))
+      return bad(
+          "it runs beside the step before it, and not both are launches");
     for (const Argument &arg : step.args) {
       if (arg.buffer >= program.buffers.size())
         return bad("buffer " + std::to_string(arg.buffer) + " does not exist");
@@ -257,6 +265,10 @@ private:
       if (index < buffer.firstStep || index > buffer.lastStep)
         return bad("buffer " + std::to_string(arg.buffer) +
                    " is used outside its lifetime");
+      if (buffer.lastStep < lastOfWave)
+        return bad("buffer " + std::to_string(arg.buffer) +
+                   " ends before all that runs beside its last reader has "
+                   "ended");
       CHARONIA_RETURN_IF_ERROR(checkExpr(arg.offset));
     }
     auto writes = [&](size_t arg) {
@@ -301,6 +313,10 @@ private:
                    std::to_string(repeat.symbol) + ", which does not exist");
       CHARONIA_RETURN_IF_ERROR(
           checkExpr(repeat.count).withContext(at("repeat", i)));
+      for (uint32_t edge : {repeat.first, repeat.last})
+        if (edge < program.steps.size() && program.steps[edge].besidePrevious)
+          return bad(at("repeat", i) + " begins or ends among steps that run "
+                                       "beside each other");
       behind = repeat.last;
     }
     return Status::ok();
@@ -420,9 +436,12 @@ private:
             work->check(kernel.numSymbols).withContext(at("kernel", i)));
     }
     CHARONIA_RETURN_IF_ERROR(checkBuffers(program));
-    for (size_t i = 0; i < program.steps.size(); ++i)
+    for (size_t i = 0, last = 0; i < program.steps.size(); ++i) {
+      if (i == 0 || !program.steps[i].besidePrevious)
+        last = lastOfWave(program.steps, i);
       CHARONIA_RETURN_IF_ERROR(
-          checkStep(program, i).withContext(at("step", i)));
+          checkStep(program, i, last).withContext(at("step", i)));
+    }
     CHARONIA_RETURN_IF_ERROR(checkRepeats(program));
     countLaunches(program);
     if (program.variants.empty())
@@ -446,6 +465,12 @@ private:
 };
 
 } // namespace
+
+size_t lastOfWave(std::span<const Step> steps, size_t step) {
+  while (step + 1 < steps.size() && steps[step + 1].besidePrevious)
+    ++step;
+  return step;
+}
 
 Status verify(const Manifest &manifest, std::span<const SectionInfo> sections) {
   return Verifier(manifest, sections).run();

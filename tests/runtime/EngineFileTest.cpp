@@ -271,8 +271,8 @@ TEST(EngineFile, NewerVersionIsToldApart) {
   ASSERT_FALSE(reader.isOk());
   EXPECT_EQ(reader.status().code(), StatusCode::Unsupported);
   EXPECT_EQ(reader.status().message(),
-            "the engine in memory cannot be used: it has format version 8, but "
-            "this runtime reads version 7; compile the model again with the "
+            "the engine in memory cannot be used: it has format version 9, but "
+            "this runtime reads version 8; compile the model again with the "
             "matching compiler");
 }
 
@@ -411,6 +411,29 @@ TEST_F(ManifestRules, Messages) {
             "program 0: step 0: it gives 1 sizes to kernel 0, which takes 2");
   std::string notBehind = " has no step, is not behind the one before, or not "
                           "inside the program's steps";
+  // Waves.
+  std::string noWave = "it runs beside the step before it, and not both are "
+                       "launches";
+  for (size_t step : {0, 2, 3})
+    EXPECT_EQ(rejected([&](M m) {
+                p(m).steps[step].besidePrevious = true;
+                for (Buffer &buffer : p(m).buffers)
+                  buffer.lastStep = 3;
+              }),
+              "program 0: step " + std::to_string(step) + ": " + noWave);
+  EXPECT_EQ(rejected([&](M m) {
+              p(m).steps[1].besidePrevious = true;
+              p(m).buffers[0].lastStep = 0;
+            }),
+            "program 0: step 0: buffer 0 ends before all that runs beside its "
+            "last reader has ended");
+  for (auto [first, last] : {std::pair(0, 1), std::pair(1, 2)})
+    EXPECT_EQ(rejected([&](M m) {
+                p(m).steps[1].besidePrevious = true;
+                p(m).repeats = {{uint32_t(first), uint32_t(last), 0, 1}};
+              }),
+              "program 0: repeat 0 begins or ends among steps that run beside "
+              "each other");
   EXPECT_EQ(rejected([&](M m) { p(m).repeats = {{0, 9, 0, 1}}; }),
             "program 0: repeat 0" + notBehind);
   EXPECT_EQ(rejected([&](M m) {

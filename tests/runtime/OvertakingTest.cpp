@@ -4,7 +4,8 @@
 // ':' between them), of sm_90 or later. Their PTX is changed: behind its wait
 // each kernel lets the next one start at once, earlier than the compiler would,
 // and each warp sleeps for a time of its own, so that kernels end late and
-// raggedly; the arena is filled with NaN at the start of each run.
+// raggedly, those of a wave beside one another; the arena is filled with NaN at
+// the start of each run.
 #include "charonia/runtime.h"
 #include "runtime/engine/Reader.h"
 #include "runtime/engine/Writer.h"
@@ -21,6 +22,7 @@ using namespace charonia;
 namespace {
 
 constexpr char waiting[] = "griddepcontrol.wait;";
+constexpr char fencing[] = "fence.acq_rel.gpu;";
 // Up to 8 microseconds.
 constexpr char sleeping[] = "\ngriddepcontrol.launch_dependents;\n{\n"
                             ".reg .u32 slept, block;\n"
@@ -87,11 +89,14 @@ protected:
     size_t at = text.find(waiting);
     if (at == std::string::npos)
       return text;
+    // Of a wave it sleeps where it begins to read, and waits at its end.
+    size_t fence = text.find(fencing);
+    bool isBeside = fence < at;
     if (!waits)
       text.erase(at, sizeof(waiting) - 1);
-    else
+    else if (!isBeside)
       at += sizeof(waiting) - 1;
-    return text.insert(at, sleeping);
+    return text.insert(isBeside ? fence + sizeof(fencing) - 1 : at, sleeping);
   }
 
   void delay(engine::CodeModule &module, engine::CodeSection &code,

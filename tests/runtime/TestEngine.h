@@ -165,7 +165,7 @@ inline engine::Manifest sampleManifest() {
     x.name = "x", x.kind = Buffer::Kind::Input, x.size = batch * 64;
     x.alignment = 16;
     w.name = "w", w.kind = Buffer::Kind::Weight, w.weightOffset = 64;
-    w.size = 1024, w.lastStep = 0;
+    w.size = 1024, x.lastStep = w.lastStep = 1;
     t.name = "t", t.size = batch * 64, t.lastStep = 1;
     u.name = "u", u.size = batch * 64, u.firstStep = 1, u.lastStep = 2;
     u.alias = 2;
@@ -179,6 +179,7 @@ inline engine::Manifest sampleManifest() {
     launch.symbols = relu.symbols = {0};
     relu.kernel = 1;
     relu.args = {{2, 0}, {3, 0}};
+    relu.besidePrevious = device == DeviceKind::Cuda; // as far as a file knows
     copy.kind = Step::Kind::Copy;
     copy.args = {{4, 0}, {3, 0}};
     copy.bytes = batch * 64;
@@ -200,7 +201,7 @@ inline engine::Manifest sampleManifest() {
       gemm.maps = {rowsMap(), pixelsMap()};
       gemm.blockThreads = 128, gemm.sharedBytes = 65536, gemm.registers = 90;
       act.blockThreads = 256, act.clusterSize = 2, act.spillBytes = 8;
-      act.waitsForPrevious = true;
+      act.waitsForPrevious = act.waitsAtEnd = true;
       act.operations = 5000, act.neededOperations = 1000;
       act.accessedBytes = 64000, act.neededBytes = 16000;
       act.indexed = batch * 16;

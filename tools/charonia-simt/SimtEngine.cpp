@@ -2,8 +2,11 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
+#include <random>
 
 using namespace mlir;
 namespace fs = std::filesystem;
@@ -212,6 +215,7 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
   launch.copies = options.copies;
   // Behind a copy or a fill it could not happen; the kernel does not know.
   launch.overlapsPrevious = step.code->waitsForPrevious;
+  launch.waitsAtEnd = step.code->waitsAtEnd;
   uint32_t index = step.step - program->steps.data();
   const engine::Repeat *repeat = repeatOf(index);
   std::vector<int64_t> symbols = plan.symbols;
@@ -238,6 +242,23 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
   return Status::ok();
 }
 
+/// The plan's steps, one after another; with a seed those that may run beside
+/// one another in an order of it.
+static std::vector<uint32_t> orderOf(const exec::ExecutionPlan &plan,
+                                     uint64_t seed) {
+  std::vector<uint32_t> order(plan.steps.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 random(seed);
+  for (size_t first = 0, last = 0; first < order.size(); first = last) {
+    do
+      ++last;
+    while (last < order.size() && plan.steps[last].step->besidePrevious);
+    if (seed)
+      std::shuffle(order.begin() + first, order.begin() + last, random);
+  }
+  return order;
+}
+
 Result<std::vector<Array>> SimtEngine::run(const std::vector<Array> &inputs,
                                            const SimtOptions &options,
                                            interpreter::Report &report) {
@@ -261,7 +282,7 @@ Result<std::vector<Array>> SimtEngine::run(const std::vector<Array> &inputs,
     std::memset(output.data.get(), 0xff, output.size);
     memory.outputs.push_back(std::move(output));
   }
-  for (uint32_t number = 0; number < plan->steps.size(); ++number) {
+  for (uint32_t number : orderOf(*plan, options.seed)) {
     const exec::PlannedStep &step = plan->steps[number];
     switch (step.step->kind) {
     case Step::Kind::Launch:

@@ -128,6 +128,18 @@ private:
     return count;
   }
 
+  /// Launches that may run beside the one before them.
+  size_t besides(const engine::Program &program) const {
+    return std::ranges::count_if(program.steps, [](const engine::Step &step) {
+      return step.besidePrevious;
+    });
+  }
+  std::string besideText(const engine::Program &program) const {
+    size_t count = besides(program);
+    return count ? " (" + std::to_string(count) + " beside the one before them)"
+                 : "";
+  }
+
   /// Whether it says what a symbol is that counts steps, where nothing does.
   bool isOfCounter(const Constraint &c) const {
     auto left = c.left.terms();
@@ -179,20 +191,21 @@ private:
 
   Status printProgram(const engine::Program &program) const {
     CHARONIA_ASSIGN_OR_RETURN(plan::ProgramArena arena, planProgram(program));
-    std::printf(
-        "\n%s, %s (%s): %zu kernel launches of %zu kernels, weights %s, arena "
-        "%s "
-        "(at least %s, ratio %.3f)%s\n",
-        std::string(deviceKindName(program.device)).c_str(),
-        printable(program.precision).c_str(), archs(program).c_str(),
-        launches(program), program.kernels.size(),
-        formatBytes(weightBytes(program)).c_str(),
-        formatBytes(arena.packed.peak).c_str(),
-        formatBytes(arena.packed.lowerBound).c_str(),
-        arena.packed.lowerBound
-            ? double(arena.packed.peak) / arena.packed.lowerBound
-            : 1.0,
-        symbolText().c_str());
+    std::printf("\n%s, %s (%s): %zu kernel launches%s of %zu kernels, weights "
+                "%s, arena "
+                "%s "
+                "(at least %s, ratio %.3f)%s\n",
+                std::string(deviceKindName(program.device)).c_str(),
+                printable(program.precision).c_str(), archs(program).c_str(),
+                launches(program), besideText(program).c_str(),
+                program.kernels.size(),
+                formatBytes(weightBytes(program)).c_str(),
+                formatBytes(arena.packed.peak).c_str(),
+                formatBytes(arena.packed.lowerBound).c_str(),
+                arena.packed.lowerBound
+                    ? double(arena.packed.peak) / arena.packed.lowerBound
+                    : 1.0,
+                symbolText().c_str());
     for (const engine::Repeat &repeat : program.repeats)
       std::printf("  steps %u to %lld run %s times, counted by %s\n",
                   repeat.first, (long long)repeat.last - 1,
@@ -473,6 +486,7 @@ private:
     json entry = {{"device", std::string(deviceKindName(program.device))},
                   {"precision", program.precision},
                   {"launches", launches(program)},
+                  {"launches_beside", besides(program)},
                   {"weight_bytes", weightBytes(program)},
                   {"arena",
                    {{"peak", arena.packed.peak},

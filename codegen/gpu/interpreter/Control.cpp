@@ -250,11 +250,23 @@ static void waitForPrevious(Warp &warp, const Instruction &) {
   warp.waited |= warp.mask;
 }
 
-/// When the next kernel starts is not this one's concern.
+/// The next kernel may rely on it that what is before this one has ended, and
+/// does where it runs beside this one.
+static void startNext(Warp &warp, const Instruction &i) {
+  Machine &machine = warp.block.machine;
+  Mask early = warp.mask & ~warp.waited;
+  if (early && machine.launch.overlapsPrevious && !machine.launch.waitsAtEnd)
+    machine.report(FindingKind::EarlyStart, warp, i,
+                   unsigned(__builtin_ctz(early)),
+                   "lets the next kernel start before it has waited for the "
+                   "kernels before this one");
+}
+
 static LogicalResult decodeDependency(Decoder &d, Operation *op) {
-  if (cast<NVVM::GriddepcontrolOp>(op).getKind() ==
-      NVVM::GridDepActionKind::wait)
-    d.emit(op, waitForPrevious);
+  d.emit(op, cast<NVVM::GriddepcontrolOp>(op).getKind() ==
+                     NVVM::GridDepActionKind::wait
+                 ? waitForPrevious
+                 : startNext);
   return success();
 }
 

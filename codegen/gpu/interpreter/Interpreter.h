@@ -42,6 +42,7 @@ enum class FindingKind {
   NonCoherentRead,  ///< Read as constant, but written in the same launch.
   EarlyAccess,      ///< Of what a kernel before this one may still use.
   NeverWaited,      ///< A thread ends before the kernels before this one.
+  EarlyStart,       ///< Of the next kernel, which may read what those write.
   InactiveLane,     ///< Takes part in a shuffle or matrix operation alone.
   UnexpectedBytes,  ///< A copy brings more than its mbarrier was told of.
   BarrierMisuse,
@@ -124,6 +125,9 @@ struct Launch {
   /// Begins while the kernels before it run: until a thread has waited for them
   /// (griddepcontrol.wait) it may read weights and nothing else.
   bool overlapsPrevious = false;
+  /// Those may be only what it needs nothing of, nor they of it: it may read
+  /// and write before it has waited.
+  bool waitsAtEnd = false;
   uint64_t instructionLimit = uint64_t(1) << 36;
 };
 

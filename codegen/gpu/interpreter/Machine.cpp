@@ -35,6 +35,8 @@ llvm::StringRef charonia::interpreter::findingName(FindingKind kind) {
     return "early access";
   case FindingKind::NeverWaited:
     return "never waited";
+  case FindingKind::EarlyStart:
+    return "early start";
   case FindingKind::InactiveLane:
     return "inactive lane";
   case FindingKind::UnexpectedBytes:

@@ -235,7 +235,17 @@ def Simt_WaitDependenciesOp : Simt_Op<"wait_dependencies", [MemoryEffects<[MemRe
   let summary = "Waits for the end of all kernels before this one (griddepcontrol.wait)";
   let description = [{
     Every thread comes here, and before it no kernel reads a buffer that another kernel
-    writes, or writes one: their memory may still be in use.
+    writes, or writes one: their memory may still be in use. Where the kernel may run beside
+    what is before it (tile.waits_at_end) it stands at the end.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Simt_FenceDeviceOp : Simt_Op<"fence_device", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Sees what ended kernels have written without having waited (fence.acq_rel.gpu)";
+  let description = [{
+    A kernel that begins beside others and reads what was written before all of them: no line
+    of memory that its multiprocessor kept from before is read.
   }];
   let assemblyFormat = "attr-dict";
 }
@@ -243,8 +253,9 @@ def Simt_WaitDependenciesOp : Simt_Op<"wait_dependencies", [MemoryEffects<[MemRe
 def Simt_LaunchDependentsOp : Simt_Op<"launch_dependents", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Lets the next kernel begin (griddepcontrol.launch_dependents)";
   let description = [{
-    When all program instances came here or ended. It then waits for the end of this kernel;
-    so it stands behind this kernel's own wait.
+    When all program instances came here or ended. It then waits for the end of this kernel,
+    which does not end before its own wait; so it stands behind that, or the next kernel may
+    run beside this one (tile.starts_next).
   }];
   let assemblyFormat = "attr-dict";
 }

@@ -132,7 +132,7 @@ LogicalResult KernelLowering::lowerOp(simt::CopyWarpOp op) {
       lowerPart(part);
     // Whoever ends has waited for the kernels before.
     simt::WaitDependenciesOp wait;
-    op->walk([&](simt::WaitDependenciesOp inner) { wait = inner; });
+    kernel.walk([&](simt::WaitDependenciesOp any) { wait = any; });
     if (wait)
       lowerOp(wait);
     LLVM::InlineAsmOp::create(b, loc, TypeRange(), ValueRange(), "exit;", "",

@@ -251,7 +251,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case<simt::AllocOp, simt::SlotOp, simt::StoreSharedOp,
             simt::LoadSharedOp, simt::CopyAsyncOp, simt::CommitAsyncOp,
             simt::WaitAsyncOp, simt::BarrierOp, simt::WaitDependenciesOp,
-            simt::LaunchDependentsOp>(each)
+            simt::LaunchDependentsOp, simt::FenceDeviceOp>(each)
       // Exchange.cpp
       .Case<simt::ExchangeOp>(each)
       // Boxes.cpp

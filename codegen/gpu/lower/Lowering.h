@@ -219,6 +219,7 @@ private:
   void lowerOp(simt::BarrierOp op);
   void lowerOp(simt::WaitDependenciesOp op);
   void lowerOp(simt::LaunchDependentsOp op);
+  void lowerOp(simt::FenceDeviceOp op);
 
   // --- Boxes.cpp: the copy engine ---
   void findTensorMaps();

@@ -411,6 +411,13 @@ void KernelLowering::lowerOp(simt::LaunchDependentsOp) {
                                  NVVM::GridDepActionKind::launch_dependents);
 }
 
+void KernelLowering::lowerOp(simt::FenceDeviceOp) {
+  LLVM::InlineAsmOp::create(
+      b, loc, TypeRange(), ValueRange(), "fence.acq_rel.gpu;", "~{memory}",
+      /*has_side_effects=*/true,
+      /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {});
+}
+
 void KernelLowering::lowerOp(simt::WaitDependenciesOp) {
   NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
 }

@@ -36,6 +36,11 @@ inline constexpr llvm::StringLiteral kStagesAttr = "tile.stages";
 /// Integer attribute of a GPU kernel: program instances for which a
 /// multiprocessor should have registers.
 inline constexpr llvm::StringLiteral kResidentsAttr = "tile.residents";
+/// Unit attributes of a GPU kernel: it waits for the kernels before it when it
+/// has done all else, as it may run beside them; it lets the next one start at
+/// once, as that may run beside it.
+inline constexpr llvm::StringLiteral kWaitsAtEndAttr = "tile.waits_at_end";
+inline constexpr llvm::StringLiteral kStartsNextAttr = "tile.starts_next";
 /// AffineMaps ()[shape symbols] -> (bytes) and -> (integers): what a kernel
 /// with a tile.split_sum needs beside its operands and results.
 inline constexpr llvm::StringLiteral kScratchAttr = "tile.scratch";

@@ -301,7 +301,7 @@ Status CudaExecutor::prepare(const PlannedStep &step) {
   return Status::ok();
 }
 
-Status CudaExecutor::launch(const PlannedStep &step, bool afterKernel,
+Status CudaExecutor::launch(const PlannedStep &step, Before before,
                             CuStream stream) {
   const engine::KernelCode &code = *step.code;
   if (step.grid > INT32_MAX)
@@ -326,9 +326,12 @@ Status CudaExecutor::launch(const PlannedStep &step, bool afterKernel,
     attributes[count++].value.clusterDim = {code.clusterSize, 1, 1};
   }
   // Captured, this is a programmatic edge of the graph. A kernel that waits has
-  // all before it behind itself, so the next may rely on it in turn; after a
+  // all before it behind itself, so the next may rely on it in turn, and one
+  // that waits at its end may overlap the wave that it is in alone; after a
   // copy or a fill the dependency is a full one.
-  if (code.waitsForPrevious && afterKernel && overlapKernels) {
+  bool mayOverlap =
+      code.waitsAtEnd ? before == Before::OfWave : before != Before::NoKernel;
+  if (code.waitsForPrevious && mayOverlap && overlapKernels) {
     attributes[count].id = launchProgrammaticStreamSerialization;
     attributes[count++].value.programmaticStreamSerialization = 1;
   }
@@ -350,7 +353,8 @@ Status CudaExecutor::launch(const PlannedStep &step, bool afterKernel,
 
 Status CudaExecutor::launchAll(const ExecutionPlan &plan, CuStream stream,
                                std::span<const Event> events) {
-  bool afterKernel = false;
+  // Since the last copy or fill; a launch of nothing, since the last kernel.
+  bool afterKernel = false, skipped = false;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlannedStep &step = plan.steps[i];
     if (!events.empty())
@@ -358,11 +362,18 @@ Status CudaExecutor::launchAll(const ExecutionPlan &plan, CuStream stream,
                                      "recording an event"));
     switch (step.step->kind) {
     case Step::Kind::Launch:
-      if (step.grid == 0)
+      if (step.grid == 0) {
+        skipped = true;
         continue;
+      }
       CHARONIA_RETURN_IF_ERROR(
-          launch(step, afterKernel && events.empty(), stream));
+          launch(step,
+                 !afterKernel || !events.empty()         ? Before::NoKernel
+                 : step.step->besidePrevious && !skipped ? Before::OfWave
+                                                         : Before::Kernel,
+                 stream));
       afterKernel = true;
+      skipped = false;
       continue;
     case Step::Kind::Copy: {
       DevicePtr to = resolve(step.args[0]), from = resolve(step.args[1]);

@@ -56,8 +56,10 @@ private:
   /// last.
   Status launchAll(const exec::ExecutionPlan &plan, CuStream stream,
                    std::span<const Event> events);
-  Status launch(const exec::PlannedStep &step, bool afterKernel,
-                CuStream stream);
+  /// What was enqueued right before a launch: a kernel that it may run beside
+  /// (Step::besidePrevious), another one, or none.
+  enum class Before { NoKernel, Kernel, OfWave };
+  Status launch(const exec::PlannedStep &step, Before before, CuStream stream);
   /// Fills `parameters` with what the kernel takes.
   Status prepare(const exec::PlannedStep &step);
   Status encodeMaps(const exec::PlannedStep &step);

@@ -34,7 +34,7 @@ KernelBinary sample() {
   binary.entry = "gemm";
   binary.sharedBytes = 65536;
   binary.clusterSize = 2;
-  binary.waitsForPrevious = true;
+  binary.waitsForPrevious = binary.waitsAtEnd = true;
   engine::TensorMap tiled, im2col;
   ShapeExpr rows = ShapeExpr::symbol(0);
   tiled.argument = 3, tiled.elementBytes = 4;
@@ -62,7 +62,7 @@ TEST_F(KernelCacheTest, RoundTrip) {
   EXPECT_EQ(found->entry, binary.entry);
   EXPECT_EQ(found->sharedBytes, binary.sharedBytes);
   EXPECT_EQ(found->clusterSize, binary.clusterSize);
-  EXPECT_TRUE(found->waitsForPrevious);
+  EXPECT_TRUE(found->waitsForPrevious && found->waitsAtEnd);
   EXPECT_EQ(found->maps, binary.maps);
   binary.maps.clear();
   cache.insert(key, binary);

@@ -140,6 +140,41 @@ TEST(SimtFaults, EarlyCopiesStoresAndAtomics) {
               ElementsAre(FindingKind::EarlyAccess));
 }
 
+/// One that may run beside what is before it, and has to wait at its end.
+SimtRun beside(const std::string &body) {
+  SimtRun run;
+  run.in.resize(64, 3);
+  run.out.resize(64, -1);
+  run.launch.overlapsPrevious = run.launch.waitsAtEnd = true;
+  runSimt(simtKernel(64, body), run);
+  EXPECT_EQ(run.error, "");
+  return run;
+}
+
+TEST(SimtFaults, WhatRunsBesideOthersWaitsAtItsEnd) {
+  std::string fence =
+      "llvm.inline_asm has_side_effects \"fence.acq_rel.gpu;\", "
+      "\"~{memory}\" : () -> ()\n";
+  std::string work = fence + readIn + writeOut;
+  SimtRun run = beside(work + waitForPrevious);
+  EXPECT_EQ(run.text(), "");
+  EXPECT_EQ(run.out, run.in);
+  EXPECT_THAT(beside(work).kinds(), ElementsAre(FindingKind::NeverWaited));
+}
+
+TEST(SimtFaults, TheNextStartsBehindTheWait) {
+  std::string start = "nvvm.griddepcontrol launch_dependents\n",
+              work = std::string(readIn) + writeOut;
+  EXPECT_EQ(overlapping(waitForPrevious + start + work, true).text(), "");
+  SimtRun early = overlapping(start + waitForPrevious + work, true);
+  ASSERT_THAT(early.kinds(), ElementsAre(FindingKind::EarlyStart));
+  EXPECT_THAT(early.report.findings[0].details,
+              HasSubstr("lets the next kernel start before it has waited for "
+                        "the kernels before this one"));
+  // What a wave's first kernel has waited for has ended for all of them.
+  EXPECT_EQ(beside(start + work + waitForPrevious).text(), "");
+}
+
 TEST(SimtFaults, RelaxedStoresAndExchanges) {
   Launch two;
   two.grid = 2;

@@ -1,0 +1,57 @@
+"""Models with branches, whose kernels may run side by side on a GPU, run thread by thread by charonia-simt: those of a
+wave in any order, in memory that is filled with NaN where a value's life begins."""
+
+from __future__ import annotations
+
+import json
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from branches import drawn, exchanging, inception, rows
+
+ORDERS = [(0, "late"), (1, "seeded"), (2, "early"), (3, "seeded"), (4, "late")]
+
+
+def check(tmp_path, model: onnx.ModelProto, precision="fp16", limit=6e-3, target="sm_90a") -> int:
+    """How many launches may run beside the one before them, once the values are right in all orders."""
+    path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
+    onnx.save(model, path)
+    harness.compile_model(path, engine, target=target, precision=precision, dump=dump)
+    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(9).standard_normal(shape).astype(np.float32)
+    names = [o.name for o in model.graph.output]
+    wants = onnxruntime.InferenceSession(path).run(names, {"x": x})
+    runs = []
+    for seed, copies in ORDERS:
+        extra = ["--seed", str(seed), "--copies", copies]
+        runs.append(harness.run_engine(engine, {"x": x}, names, tmp_path / "run", device="simt", dump=dump, extra=extra))
+    for run in runs:
+        for got, again, want in zip(runs[0], run, wants):
+            np.testing.assert_array_equal(got, again)  # whatever ran first
+            np.testing.assert_allclose(got, want, rtol=0, atol=limit * np.abs(want).max())
+    return besides(engine)
+
+
+def besides(engine) -> int:
+    result = harness.invoke("inspect", engine, "--json")
+    assert result.kind == "ok", result
+    return sum(program["launches_beside"] for program in json.loads(result.stdout)["programs"])
+
+
+@pytest.mark.parametrize("precision, limit", [("fp16", 6e-3), ("bf16", 5e-2), ("tf32", 6e-3)])
+@pytest.mark.parametrize("build, least", [(inception, 6), (exchanging, 12), (rows, 4)])
+def test_branches(tmp_path, build, least, precision, limit):
+    assert check(tmp_path, build(), precision, limit) >= least
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_drawn(tmp_path, seed):
+    check(tmp_path, drawn(seed), "fp32", 1e-4)
+
+
+def test_chips_without_dependent_launch(tmp_path):
+    """Nothing is put in another order for them."""
+    assert check(tmp_path, inception(), target="sm_80") == 0
