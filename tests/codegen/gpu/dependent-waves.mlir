@@ -30,17 +30,16 @@ func.func @first(%x: !tile.buffer<f32>, %w: !tile.buffer<f32>, %out: !tile.buffe
 
 // MIDDLE-LABEL: func.func @middle
 // MIDDLE-NEXT:  simt.launch_dependents
-// MIDDLE:       tile.load %arg1
 // MIDDLE-NEXT:  simt.fence_device
+// MIDDLE-NEXT:  tile.load %arg1
 // MIDDLE-NEXT:  tile.load %arg0
 // MIDDLE:       tile.store
 // MIDDLE-NEXT:  simt.wait_dependencies
 // MIDDLE-NEXT:  return
 // PTX-LABEL:    .entry middle(
 // PTX:          griddepcontrol.launch_dependents
-// PTX:          ld.global
 // PTX:          fence.acq_rel.gpu
-// PTX:          ld.global
+// PTX-COUNT-2:  ld.global
 // PTX:          st.global
 // PTX:          griddepcontrol.wait
 // PTX-NEXT:     ret
@@ -71,7 +70,7 @@ func.func @last(%x: !tile.buffer<f32>, %out: !tile.buffer<f32>)
 // Instances that end where parts of a sum meet have waited by then.
 // PARTS-LABEL: func.func @parts
 // PARTS-NEXT:  simt.launch_dependents
-// PARTS:       simt.fence_device
+// PARTS-NEXT:  simt.fence_device
 // PARTS:       tile.load %arg0
 // PARTS-NEXT:  simt.wait_dependencies
 // PARTS-NEXT:  tile.split_sum
@@ -129,10 +128,10 @@ func.func @boxes(%A: !tile.buffer<f16>, %B: !tile.buffer<f16>, %C: !tile.buffer<
 // Of one that runs beside others it copies at once, and ends when those have ended.
 // BESIDE-LABEL: func.func @beside
 // BESIDE-NEXT:  simt.launch_dependents
+// BESIDE-NEXT:  simt.fence_device
 // BESIDE:       simt.copy_warp {
 // BESIDE-NOT:     simt.wait_dependencies
 // BESIDE:       simt.warpgroup_dot
-// BESIDE:       simt.fence_device
 // BESIDE:       tile.store
 // BESIDE:       simt.wait_dependencies
 // BESIDE-NEXT:  return
