@@ -9,7 +9,8 @@ bits; --compiled-peers adds torch.compile); all by default. An engine holds a ro
 and so does the peer's CUDA graph; both run in alternating rounds, times are medians and of one.
 Every result is compared with PyTorch's in fp32. A ratio above 1 means that charonia is faster;
 "of copy" is the share of the speed at which a kernel that negates 1 GiB runs in the same run.
-Engines are compiled first, side by side; with --folder they are kept, and taken from there by
+Kernels run one after another, as the peer's do; with --waves those of the copies, which need nothing of
+one another, run side by side as in a model with branches. Engines are compiled first, side by side; with --folder they are kept, and taken from there by
 another run, so that a machine without a GPU can compile them (--compile-only). Needs PyTorch and an
 NVIDIA GPU.
 """
@@ -322,15 +323,15 @@ def weight_arrays(row: Row) -> dict[str, np.ndarray]:
     }
 
 
-def compile_row(row: Row, folder: Path, target: str) -> str:
+def compile_row(row: Row, folder: Path, options) -> str:
     """The error, if it fails. An engine that is there is kept."""
     if (folder / "row.engine").exists():
         return ""
     try:
         onnx.save(model(row), folder / "model.onnx")
         harness.compile_model(
-            folder / "model.onnx", folder / "row.engine", target=target,
-            precision=COMPILED.get(row.precision, row.precision),
+            folder / "model.onnx", folder / "row.engine", target=options.target,
+            precision=COMPILED.get(row.precision, row.precision), extra=[] if options.waves else ["--no-waves"],
         )  # fmt: skip
     except harness.CharoniaError as error:
         return str(error)
@@ -434,6 +435,7 @@ def main() -> int:
     add("--target", default="sm_90a")
     add("--folder", type=Path, help="where models and engines are kept; else they are removed")
     add("--compile-only", action="store_true")
+    add("--waves", action="store_true", help="copies of a row side by side")
     add("--compiled-peers", action="store_true", help="torch.compile beside packed weights, too")
     add("--json", type=Path)
     options = parser.parse_args()
@@ -450,7 +452,7 @@ def main() -> int:
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1)) as pool:
-            failures = list(pool.map(lambda x: compile_row(*x, options.target), zip(rows, folders)))
+            failures = list(pool.map(lambda x: compile_row(*x, options), zip(rows, folders)))
         if options.compile_only:
             print("\n".join(failure for failure in failures if failure))
             return int(any(failures))

@@ -262,7 +262,7 @@ private:
     if (failed(verifier.run(copy)))
       return failure();
     // Where a kernel waits for others by itself, it may do so at its end.
-    bool waves = llvm::any_of(variants, [](auto &backend) {
+    bool waves = options.waves && llvm::any_of(variants, [](auto &backend) {
       return backend->device() == DeviceKind::Cuda &&
              backend->emitTarget().chip->dependentLaunch;
     });

@@ -20,6 +20,9 @@ struct CompileOptions {
   std::vector<std::string> targets = {"cpu"};
   /// fp32, tf32, fp16 or bf16.
   std::string precision = "fp32";
+  /// On GPUs that can, kernels that need nothing of one another run side by
+  /// side (see formWaves).
+  bool waves = true;
   /// Folder of the kernel cache; empty: none.
   std::string cacheDir;
   /// Measures schedules where the tuning cache has none; null: the rest is as

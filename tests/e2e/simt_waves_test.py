@@ -15,19 +15,19 @@ from branches import drawn, exchanging, inception, rows
 ORDERS = [(0, "late"), (1, "seeded"), (2, "early"), (3, "seeded"), (4, "late")]
 
 
-def check(tmp_path, model: onnx.ModelProto, precision="fp16", limit=6e-3, target="sm_90a") -> int:
+def check(tmp_path, model: onnx.ModelProto, precision="fp16", limit=6e-3, target="sm_90a", extra=()) -> int:
     """How many launches may run beside the one before them, once the values are right in all orders."""
     path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
     onnx.save(model, path)
-    harness.compile_model(path, engine, target=target, precision=precision, dump=dump)
+    harness.compile_model(path, engine, target=target, precision=precision, dump=dump, extra=extra)
     shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
     x = np.random.default_rng(9).standard_normal(shape).astype(np.float32)
     names = [o.name for o in model.graph.output]
     wants = onnxruntime.InferenceSession(path).run(names, {"x": x})
     runs = []
     for seed, copies in ORDERS:
-        extra = ["--seed", str(seed), "--copies", copies]
-        runs.append(harness.run_engine(engine, {"x": x}, names, tmp_path / "run", device="simt", dump=dump, extra=extra))
+        order = ["--seed", str(seed), "--copies", copies]
+        runs.append(harness.run_engine(engine, {"x": x}, names, tmp_path / "run", device="simt", dump=dump, extra=order))
     for run in runs:
         for got, again, want in zip(runs[0], run, wants):
             np.testing.assert_array_equal(got, again)  # whatever ran first
@@ -52,6 +52,7 @@ def test_drawn(tmp_path, seed):
     check(tmp_path, drawn(seed), "fp32", 1e-4)
 
 
-def test_chips_without_dependent_launch(tmp_path):
-    """Nothing is put in another order for them."""
-    assert check(tmp_path, inception(), target="sm_80") == 0
+@pytest.mark.parametrize("target, extra", [("sm_80", []), ("sm_90a", ["--no-waves"])])
+def test_one_after_another(tmp_path, target, extra):
+    """For chips without dependent launch, and where it is asked for."""
+    assert check(tmp_path, inception(), target=target, extra=extra) == 0

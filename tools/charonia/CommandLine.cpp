@@ -241,6 +241,10 @@ CLI::App *addCompile(CLI::App &app, CompileCommand &options) {
       ->default_str("~/.cache/charonia")
       ->check(given());
   c->add_flag("--no-cache", options.noCache, "Compile every kernel anew");
+  c->add_flag("--no-waves", options.noWaves,
+              "GPU: kernels one after another in the model's order, even those "
+              "that need nothing of one another; least memory, and what is "
+              "measured of a kernel is its own");
   addTuning(*c, options);
   addThreads(*c, options.threads, "Threads that compile, 1 to 1024; 0: all",
              "0");

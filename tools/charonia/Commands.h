@@ -25,7 +25,7 @@ struct CompileCommand {
   /// A file or folder of weights over those of the model; empty: its own.
   std::string weights;
   std::string cacheDir;
-  bool noCache = false;
+  bool noCache = false, noWaves = false;
   /// Measure schedules: "all", or for so many seconds; empty: do not.
   std::string tune;
   std::string tuningCache; ///< Empty: none.

@@ -277,6 +277,7 @@ private:
     driver::CompileOptions options;
     options.targets = targets;
     options.precision = command.precision;
+    options.waves = !command.noWaves;
     options.dumpDir = command.dumpDir;
     options.stopAfter = command.stopAfter;
     options.printKernel = command.printKernel;
@@ -303,6 +304,8 @@ private:
     options.record.sourceHash = hashOf(module);
     options.record.options = {{"target", llvm::join(targets, ",")},
                               {"precision", command.precision}};
+    if (command.noWaves)
+      options.record.options.emplace_back("waves", "no");
     for (const std::string &shape : command.shapes)
       options.record.options.emplace_back("shape", shape);
     if (!command.weights.empty())

@@ -156,7 +156,7 @@ public:
 
   /// Lets runs write an output to the caller's memory of `capacity` bytes.
   /// Until the next run there is no such output. The memory of two outputs must
-  /// not overlap.
+  /// not overlap, nor that of an output and an input.
   Status setOutput(std::string_view name, void *data, size_t capacity,
                    Memory memory = Memory::Host) noexcept;
   Status setOutput(size_t index, void *data, size_t capacity,
