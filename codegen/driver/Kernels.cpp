@@ -144,6 +144,18 @@ static SmallVector<int64_t> sizesOf(graph::KernelOp kernel) {
   return graph::getOptimum(kernel);
 }
 
+/// Says how large a grid is that sizes decide, at those to optimize for.
+static void noteInstances(func::FuncOp function, ArrayRef<int64_t> sizes) {
+  auto grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
+  if (!grid || grid.getValue().getNumResults() != 1 ||
+      grid.getValue().isSingleConstant())
+    return;
+  if (auto count = graph::evaluate(grid.getValue().getResult(0), sizes))
+    function->setAttr(
+        tile::kUsualInstancesAttr,
+        IntegerAttr::get(IntegerType::get(function.getContext(), 64), *count));
+}
+
 FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,
                                        const Backend &backend) {
   FailureOr<emit::Schedule> schedule =
@@ -167,8 +179,10 @@ FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,
   }
   if (failed(function))
     return failure();
-  if (backend.device() == DeviceKind::Cuda)
+  if (backend.device() == DeviceKind::Cuda) {
     chooseIndexBits(kernel, *function);
+    noteInstances(*function, sizesOf(kernel));
+  }
   program.work = countWork(*function, sizesOf(kernel));
   return program;
 }

@@ -65,15 +65,17 @@ static void issueBefore(Operation *wait) {
   }
 }
 
-/// Whether the grid is known to be small: the instruction costs the whole chip
-/// about 0.25 ns an instance, 4 us in a normalization of 16384.
+/// Whether the grid is small, at the sizes to optimize for: the instruction
+/// costs the whole chip about 0.25 ns an instance, 4 us in a normalization of
+/// 16384.
 static bool hasFewInstances(func::FuncOp function) {
   constexpr int64_t most = 1024;
   auto grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
-  if (!grid || grid.getValue().getNumResults() != 1)
-    return false;
-  auto count = dyn_cast<AffineConstantExpr>(grid.getValue().getResult(0));
-  return count && count.getValue() <= most;
+  if (grid && grid.getValue().isSingleConstant())
+    return grid.getValue().getSingleConstantResult() <= most;
+  auto usual =
+      function->getAttrOfType<IntegerAttr>(tile::kUsualInstancesAttr);
+  return usual && usual.getInt() <= most;
 }
 
 /// The first operator that uses what other kernels write, or else the end.

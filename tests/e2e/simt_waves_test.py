@@ -15,12 +15,17 @@ from branches import drawn, exchanging, inception, rows
 ORDERS = [(0, "late"), (1, "seeded"), (2, "early"), (3, "seeded"), (4, "late")]
 
 
-def check(tmp_path, model: onnx.ModelProto, precision="fp16", limit=6e-3, target="sm_90a", extra=()) -> int:
-    """How many launches may run beside the one before them, once the values are right in all orders."""
+def check(tmp_path, model: onnx.ModelProto, precision="fp16", limit=6e-3, target="sm_90a", extra=(), batch=0) -> int:
+    """How many launches may run beside the one before them, once the values are right in all orders. `batch`: of a model
+    that takes 1 to 8 and is compiled for 2; 0: of the model's own."""
     path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
-    onnx.save(model, path)
-    harness.compile_model(path, engine, target=target, precision=precision, dump=dump, extra=extra)
     shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    shapes = {"x": ["1..2..8", *shape[1:]]} if batch else None
+    if batch:
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+        shape[0] = batch
+    onnx.save(model, path)
+    harness.compile_model(path, engine, target=target, precision=precision, dump=dump, extra=extra, shapes=shapes)
     x = np.random.default_rng(9).standard_normal(shape).astype(np.float32)
     names = [o.name for o in model.graph.output]
     wants = onnxruntime.InferenceSession(path).run(names, {"x": x})
@@ -50,6 +55,12 @@ def test_branches(tmp_path, build, least, precision, limit):
 @pytest.mark.parametrize("seed", range(12))
 def test_drawn(tmp_path, seed):
     check(tmp_path, drawn(seed), "fp32", 1e-4)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("build, least", [(inception, 6), (exchanging, 12)])
+def test_open_batch(tmp_path, build, least, batch):
+    assert check(tmp_path, build(), batch=batch) >= least
 
 
 @pytest.mark.parametrize("target, extra", [("sm_80", []), ("sm_90a", ["--no-waves"])])

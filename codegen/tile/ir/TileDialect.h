@@ -23,6 +23,10 @@ namespace charonia::tile {
 inline constexpr llvm::StringLiteral kKernelAttr = "tile.kernel";
 /// AffineMap ()[shape symbols] -> (program instances).
 inline constexpr llvm::StringLiteral kGridAttr = "tile.grid";
+/// Integer attribute of a GPU kernel whose grid depends on sizes: program
+/// instances at those to optimize for.
+inline constexpr llvm::StringLiteral kUsualInstancesAttr =
+    "tile.usual_instances";
 /// Integer attribute of an index argument: what divides its value.
 inline constexpr llvm::StringLiteral kDivisorAttr = "tile.divisor";
 /// Attribute of a buffer of results that a CPU writes past its caches: always,

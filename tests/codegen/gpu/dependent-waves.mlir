@@ -6,6 +6,7 @@
 // RUN: FileCheck %s --check-prefix=LAST < %t/last.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=PARTS < %t/parts.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=MANY < %t/many.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=USUAL < %t/usual.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=BOXES < %t/boxes.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=BESIDE < %t/beside.2-simt.mlir
 // RUN: charonia-ptx %s --arch sm_80 --assemble=0 --ptx | FileCheck %s --check-prefix=OLD
@@ -92,6 +93,17 @@ func.func @parts(%x: !tile.buffer<f32>, %out: !tile.buffer<f32>, %scratch: !tile
 // MANY-NOT:   simt.launch_dependents
 func.func @many(%x: !tile.buffer<f32>, %out: !tile.buffer<f32>)
     attributes {tile.kernel, tile.starts_next, tile.grid = affine_map<() -> (1025)>, tile.warps = 1 : i64} {
+  %a = tile.load %x[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (32)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<f32>) -> tensor<32xf32>
+  tile.store %a, %out[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (32)>, rank = 1 : i64, checks = array<i64>} : tensor<32xf32>, !tile.buffer<f32>
+  return
+}
+
+// How many there are where sizes decide is told of those to optimize for.
+// USUAL-LABEL: func.func @usual
+// USUAL:       simt.wait_dependencies
+// USUAL-NEXT:  simt.launch_dependents
+func.func @usual(%x: !tile.buffer<f32>, %out: !tile.buffer<f32>, %n: index)
+    attributes {tile.kernel, tile.starts_next, tile.usual_instances = 1024 : i64, tile.grid = affine_map<()[s0] -> (s0)>, tile.warps = 1 : i64} {
   %a = tile.load %x[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (32)>, rank = 1 : i64, checks = array<i64>} : (!tile.buffer<f32>) -> tensor<32xf32>
   tile.store %a, %out[] {map = affine_map<(d0) -> (d0)>, shape = affine_map<() -> (32)>, rank = 1 : i64, checks = array<i64>} : tensor<32xf32>, !tile.buffer<f32>
   return
