@@ -263,10 +263,13 @@ private:
       return failure();
     // Where a kernel waits for others by itself, it may do so at its end.
     bool waves = options.waves && llvm::any_of(variants, [](auto &backend) {
-      return backend->device() == DeviceKind::Cuda &&
-             backend->emitTarget().chip->dependentLaunch;
-    });
+                   return backend->device() == DeviceKind::Cuda &&
+                          backend->emitTarget().chip->dependentLaunch;
+                 });
     ProgramLayout layout = layOutProgram(function, device, kernels, waves);
+    if (failed(checkWaves(layout.program, kernels,
+                          UnknownLoc::get(copy.getContext()))))
+      return failure();
     layout.program.precision = options.precision;
     if (options.stopAfter == "tiles" || !options.printKernel.empty()) {
       LogicalResult printed =

@@ -156,6 +156,15 @@ static void noteInstances(func::FuncOp function, ArrayRef<int64_t> sizes) {
         IntegerAttr::get(IntegerType::get(function.getContext(), 64), *count));
 }
 
+/// Tells a GPU's program what its kernel may run beside.
+static void noteWave(func::FuncOp function, graph::KernelOp kernel) {
+  auto unit = UnitAttr::get(kernel.getContext());
+  if (kernel->hasAttr(graph::kBesidePreviousAttr))
+    function->setAttr(tile::kWaitsAtEndAttr, unit);
+  if (kernel->hasAttr(graph::kBesideNextAttr))
+    function->setAttr(tile::kStartsNextAttr, unit);
+}
+
 FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,
                                        const Backend &backend) {
   FailureOr<emit::Schedule> schedule =
@@ -182,6 +191,7 @@ FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,
   if (backend.device() == DeviceKind::Cuda) {
     chooseIndexBits(kernel, *function);
     noteInstances(*function, sizesOf(kernel));
+    noteWave(*function, kernel);
   }
   program.work = countWork(*function, sizesOf(kernel));
   return program;
@@ -190,7 +200,7 @@ FailureOr<TileProgram> makeTileProgram(graph::KernelOp kernel,
 static std::string keyOf(const KernelSet &kernels, unsigned number,
                          const Backend &backend) {
   return (Twine(backend.arch()) + "\n" + kernels.get(number).getSymName() +
-          "\n" + kernels.content(number))
+          "\n" + kernels.contentAlone(number))
       .str();
 }
 
@@ -211,6 +221,9 @@ FailureOr<TileProgram> TilePrograms::take(const KernelSet &kernels,
     if (auto it = programs.find(key); it != programs.end()) {
       TileProgram program = std::move(it->second);
       programs.erase(it);
+      // It may have been written before it was known what runs beside it.
+      if (backend.device() == DeviceKind::Cuda)
+        noteWave(program.function(), kernels.get(number));
       return program;
     }
   }

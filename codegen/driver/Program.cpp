@@ -514,7 +514,7 @@ ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
   function->getParentOfType<ModuleOp>().walk(storeTwice);
   if (waves)
     for (func::FuncOp one : computing)
-      formWaves(one);
+      formWaves(one, /*isWhole=*/one == function);
   return ProgramBuilder(function, device, kernels).run();
 }
 

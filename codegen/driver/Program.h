@@ -38,6 +38,13 @@ llvm::LogicalResult checkIndependent(const engine::Program &program,
                                      llvm::ArrayRef<CompiledKernel> kernels,
                                      mlir::Location location);
 
+/// Whether no kernel of a wave writes what another one of it reads or writes,
+/// as Step::besidePrevious says; an error at `location` where one does. Before
+/// addScratch.
+llvm::LogicalResult checkWaves(const engine::Program &program,
+                               const KernelSet &kernels,
+                               mlir::Location location);
+
 /// Gives the launches of kernels that ask for it scratch memory of their own,
 /// and counters in one buffer that the program's first step clears.
 void addScratch(engine::Program &program,

@@ -27,6 +27,55 @@ LogicalResult checkIndependent(const engine::Program &program,
   return success();
 }
 
+namespace {
+/// What the launches of a wave use of a buffer and those that it is a part of.
+struct WaveAccess {
+  size_t step;
+  const engine::Argument *argument;
+  bool writes;
+
+  /// Parts of one buffer, as the places of a state that steps use in turn, are
+  /// taken to be apart where they begin at other expressions.
+  bool meets(const WaveAccess &other) const {
+    return step != other.step && (writes || other.writes) &&
+           (argument->buffer != other.argument->buffer ||
+            argument->offset == other.argument->offset);
+  }
+};
+} // namespace
+
+LogicalResult checkWaves(const engine::Program &program,
+                         const KernelSet &kernels, Location location) {
+  auto rootOf = [&](uint32_t buffer) {
+    while (program.buffers[buffer].alias != engine::noIndex)
+      buffer = program.buffers[buffer].alias;
+    return buffer;
+  };
+  llvm::DenseMap<uint32_t, SmallVector<WaveAccess, 4>> used;
+  for (auto [i, step] : llvm::enumerate(program.steps)) {
+    if (!step.besidePrevious)
+      used.clear();
+    if (step.kind != engine::Step::Kind::Launch)
+      continue;
+    size_t results = kernels.get(step.kernel)->getNumResults();
+    for (auto [number, argument] : llvm::enumerate(step.args)) {
+      WaveAccess access{i, &argument, number + results >= step.args.size()};
+      auto &others = used[rootOf(argument.buffer)];
+      for (const WaveAccess &other : others)
+        if (access.meets(other))
+          return emitError(location)
+                 << "kernel '" << program.kernels[step.kernel].name
+                 << "' (step " << i << ") would run beside that of step "
+                 << other.step << ", which shares memory with it: this is a "
+                 << "mistake of the compiler, please report it; remedy: "
+                    "compile "
+                    "with --no-waves";
+      others.push_back(access);
+    }
+  }
+  return success();
+}
+
 /// An expression over the symbols of a launch's kernel, over the signature's.
 static AffineExpr inSignature(AffineExpr expr, const engine::Step &launch) {
   graph::Exprs symbols;

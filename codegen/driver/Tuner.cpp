@@ -6,6 +6,7 @@
 #include "codegen/emit/Schedule.h"
 #include "graph/analysis/Updates.h"
 #include "mlir/IR/Threading.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -51,10 +52,17 @@ public:
 
   FailureOr<TuningReport> run() {
     report.entries.resize(kernels.size());
-    SmallVector<unsigned> unknown;
+    // Kernels that differ in what they may run beside are measured once.
+    llvm::MapVector<StringRef, SmallVector<unsigned, 1>> alike;
     for (unsigned i = 0; i < kernels.size(); ++i)
       if (!lookUp(i))
-        unknown.push_back(i);
+        alike[kernels.contentAlone(i)].push_back(i);
+    SmallVector<unsigned> unknown;
+    llvm::DenseMap<unsigned, ArrayRef<unsigned>> twins;
+    for (auto &[content, numbers] : alike) {
+      unknown.push_back(numbers.front());
+      twins[numbers.front()] = ArrayRef(numbers).drop_front();
+    }
     if (!options.timer || unknown.empty()) {
       report.left = unknown.size();
       return std::move(report);
@@ -62,8 +70,11 @@ public:
     if (failed(findDevice(unknown.size())))
       return failure();
     llvm::DenseMap<unsigned, double> weights;
-    for (unsigned number : unknown)
+    for (unsigned number : unknown) {
       weights[number] = weightOf(number);
+      for (unsigned twin : twins.at(number))
+        weights[number] += weightOf(twin);
+    }
     llvm::stable_sort(unknown, [&](unsigned a, unsigned b) {
       return weights.at(a) > weights.at(b);
     });
@@ -76,6 +87,8 @@ public:
       }
       if (failed(tune(number)))
         return failure();
+      for (unsigned twin : twins.at(number))
+        takeFrom(number, twin);
     }
     report.seconds = passed();
     return std::move(report);
@@ -123,6 +136,14 @@ private:
     programs.forget(kernels, number, backend); // it was of the cost model
     kernel.setScheduleAttr(schedule.toAttribute(kernel.getContext()));
     report.entries[number] = entry;
+  }
+
+  /// The schedule of a kernel that was measured, for one that is alike.
+  void takeFrom(unsigned number, unsigned twin) {
+    programs.forget(kernels, twin, backend);
+    graph::KernelOp kernel = kernels.get(twin);
+    kernel.setScheduleAttr(kernels.get(number).getScheduleAttr());
+    report.entries[twin] = report.entries[number];
   }
 
   LogicalResult findDevice(unsigned missing) {

@@ -2,6 +2,8 @@
 #include "codegen/driver/Convert.h"
 #include "graph/analysis/Updates.h"
 #include "graph/ir/Dialect.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -9,30 +11,74 @@ using namespace mlir;
 namespace charonia::driver {
 namespace {
 
-/// Bytes of a kernel's operands and results that the arena holds for as long as
-/// the wave lasts, at most.
+/// Bytes of the arena that a kernel of a wave uses, at most: one that uses more
+/// fills the chip by itself.
 constexpr int64_t mostBytes = 4 << 20;
-/// Kernels of a wave, and how many further ones are looked at for it: both
-/// bound what lives at a time.
+/// What all values that live at a time may take more than in the model's own
+/// order: a quarter of that, and so many bytes.
+constexpr int64_t spareBytes = 1 << 20;
+/// Kernels of a wave, as the first of them ends when all have ended, and how
+/// many further ones are looked at for it.
 constexpr size_t mostInWave = 16, mostAhead = 128;
+
+/// Views of what kernels give, and what they are views of.
+Value rootOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (op->getNumOperands() == 0 ||
+        isa<graph::KernelOp, graph::RepeatOp, func::CallOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// The values of a block that lie in the arena, in bytes at the sizes to
+/// optimize for.
+class ArenaValues {
+public:
+  ArenaValues(Block &block, bool isWhole) : isWhole(isWhole) {
+    Operation *end = block.getTerminator();
+    sizes = graph::getOptimum(end);
+    for (Value result : end->getOperands())
+      returned.insert(rootOf(result));
+  }
+
+  /// 0 for a weight, or what callers hold.
+  int64_t bytesOf(Value value) const {
+    value = rootOf(value);
+    Operation *op = value.getDefiningOp();
+    bool isHeld =
+        op ? !isa<graph::KernelOp, graph::RepeatOp, func::CallOp>(op) : isWhole;
+    if (isHeld || (isWhole && op && returned.contains(value)))
+      return 0;
+    Result<int64_t> size = sizeInBytes(value.getType()).evaluate(sizes);
+    return size ? *size : std::numeric_limits<int64_t>::max() / 4;
+  }
+  bool isReturned(Value root) const { return returned.contains(root); }
+
+private:
+  /// Whether arguments and results are a model's inputs and outputs.
+  bool isWhole;
+  SmallVector<int64_t> sizes;
+  llvm::DenseSet<Value> returned;
+};
 
 /// The kernels of a block between two operators that have to stay where they
 /// are.
 class Segment {
 public:
   /// `end`: what they stay in front of.
-  Segment(ArrayRef<Operation *> operations, Operation *end)
+  Segment(ArrayRef<Operation *> operations, Operation *end,
+          const ArenaValues &values)
       : operations(operations), left(operations.begin(), operations.end()),
-        end(end), sizes(graph::getOptimum(end)) {
+        end(end), values(values) {
     for (Operation *op : operations)
       if (auto kernel = dyn_cast<graph::KernelOp>(op)) {
         numbers[op] = kernels.size();
         kernels.push_back(kernel);
       }
-    for (graph::KernelOp kernel : kernels) {
+    for (graph::KernelOp kernel : kernels)
       needs.push_back(neededBy(kernel));
-      mayJoin.push_back(isSmall(kernel));
-    }
   }
 
   void run() {
@@ -56,6 +102,65 @@ public:
   }
 
 private:
+  /// What lives while kernels run, one wave after another.
+  class Live {
+  public:
+    Live(const Segment &segment) : segment(segment) {
+      for (graph::KernelOp kernel : segment.kernels)
+        for (Value input : distinctInputs(kernel))
+          ++readers[input];
+    }
+    /// With what a further kernel of the wave gives.
+    int64_t with(graph::KernelOp kernel) const {
+      return bytes + resultBytes(kernel);
+    }
+    void add(graph::KernelOp kernel) {
+      bytes += resultBytes(kernel);
+      most = std::max(most, bytes);
+      wave.push_back(kernel);
+    }
+    /// What nobody will read is gone.
+    void endWave() {
+      for (graph::KernelOp kernel : wave) {
+        for (Value input : distinctInputs(kernel))
+          if (--readers[input] == 0)
+            drop(input);
+        for (Value result : kernel.getResults())
+          if (!readers.contains(result))
+            drop(result);
+      }
+      wave.clear();
+    }
+    int64_t most = 0;
+
+  private:
+    int64_t resultBytes(graph::KernelOp kernel) const {
+      int64_t sum = 0;
+      for (Value result : kernel.getResults())
+        sum += segment.values.bytesOf(result);
+      return sum;
+    }
+    /// Those of kernels of the segment; others live before and behind it.
+    llvm::SmallSetVector<Value, 4>
+    distinctInputs(graph::KernelOp kernel) const {
+      llvm::SmallSetVector<Value, 4> roots;
+      for (Value input : kernel.getInputs())
+        if (Value root = rootOf(input);
+            root.getDefiningOp() &&
+            segment.numbers.contains(root.getDefiningOp()))
+          roots.insert(root);
+      return roots;
+    }
+    void drop(Value root) {
+      if (!segment.values.isReturned(root))
+        bytes -= segment.values.bytesOf(root);
+    }
+    const Segment &segment;
+    llvm::DenseMap<Value, unsigned> readers;
+    SmallVector<graph::KernelOp> wave;
+    int64_t bytes = 0;
+  };
+
   /// The kernels of the segment that give the kernel's operands, or what these
   /// are views of.
   SmallVector<unsigned> neededBy(graph::KernelOp kernel) const {
@@ -73,36 +178,36 @@ private:
     return needed;
   }
 
-  static bool liesInArena(Value value) {
-    while (Operation *op = value.getDefiningOp()) {
-      if (isa<graph::KernelOp>(op))
-        return llvm::none_of(value.getUsers(), llvm::IsaPred<func::ReturnOp>);
-      if (op->getNumOperands() == 0)
-        return false;
-      value = op->getOperand(0);
-    }
-    return false; // An argument.
-  }
-
   bool isSmall(graph::KernelOp kernel) const {
     int64_t bytes = 0;
-    SmallVector<Value> values(kernel.getInputs());
-    llvm::append_range(values, kernel.getResults());
-    for (Value value : values) {
-      if (!liesInArena(value))
-        continue;
-      Result<int64_t> size = sizeInBytes(value.getType()).evaluate(sizes);
-      if (!size || *size > mostBytes - bytes)
-        return false;
-      bytes += *size;
-    }
+    for (ValueRange list :
+         {ValueRange(kernel.getInputs()), ValueRange(kernel.getResults())})
+      for (Value value : list) {
+        bytes += values.bytesOf(value);
+        if (bytes > mostBytes)
+          return false;
+      }
     return true;
+  }
+
+  int64_t mostLiveAlone() const {
+    Live live(*this);
+    for (graph::KernelOp kernel : kernels) {
+      live.add(kernel);
+      live.endWave();
+    }
+    return live.most;
   }
 
   /// In the order in which they have to follow one another. A wave begins with
   /// the first kernel that is left, so the model's own order stays where there
   /// is no choice.
-  SmallVector<SmallVector<unsigned>> findWaves() {
+  SmallVector<SmallVector<unsigned>> findWaves() const {
+    int64_t alone = mostLiveAlone(), most = alone + alone / 4 + spareBytes;
+    SmallVector<bool> mayJoin;
+    for (graph::KernelOp kernel : kernels)
+      mayJoin.push_back(isSmall(kernel));
+    Live live(*this);
     SmallVector<SmallVector<unsigned>> waves;
     llvm::SmallSetVector<unsigned, 32> waiting;
     llvm::BitVector done(kernels.size());
@@ -113,12 +218,15 @@ private:
     waiting.insert_range(llvm::seq<unsigned>(0, kernels.size()));
     while (!waiting.empty()) {
       SmallVector<unsigned> wave{waiting.front()};
-      ArrayRef<unsigned> others =
-          waiting.getArrayRef().drop_front().take_front(mostAhead);
-      for (unsigned number : others)
+      live.add(kernels[wave.front()]);
+      for (unsigned number :
+           waiting.getArrayRef().drop_front().take_front(mostAhead))
         if (mayJoin[wave.front()] && mayJoin[number] && isReady(number) &&
-            wave.size() < mostInWave)
+            wave.size() < mostInWave && live.with(kernels[number]) <= most) {
           wave.push_back(number);
+          live.add(kernels[number]);
+        }
+      live.endWave();
       for (unsigned number : wave) {
         done.set(number);
         waiting.remove(number);
@@ -128,7 +236,8 @@ private:
     return waves;
   }
 
-  /// Behind all that has been moved, with the views that it reads.
+  /// Behind all that has been moved, with the views that it reads. Weights and
+  /// constants stay in front of everything.
   void moveToEnd(Operation *op) {
     if (!left.erase(op))
       return;
@@ -136,18 +245,17 @@ private:
       if (Operation *def = operand.getDefiningOp();
           def && !isa<graph::KernelOp>(def))
         moveToEnd(def);
-    if (op->getNumOperands() > 0)
+    if (op->getNumOperands() > 0 || isa<graph::KernelOp>(op))
       op->moveBefore(end);
   }
 
   ArrayRef<Operation *> operations;
   llvm::DenseSet<Operation *> left; ///< To be moved.
   Operation *end;
-  SmallVector<int64_t> sizes; ///< To optimize for.
+  const ArenaValues &values;
   SmallVector<graph::KernelOp> kernels;
   llvm::DenseMap<Operation *, unsigned> numbers;
   SmallVector<SmallVector<unsigned>> needs;
-  SmallVector<bool> mayJoin;
 };
 
 /// Steps and calls have kernels of their own; what is written in place was read
@@ -161,15 +269,16 @@ bool staysInPlace(Operation &op) {
 
 } // namespace
 
-void formWaves(func::FuncOp function) {
+void formWaves(func::FuncOp function, bool isWhole) {
   for (Block &block : function.getBody()) {
+    ArenaValues values(block, isWhole);
     SmallVector<Operation *> operations;
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!staysInPlace(op)) {
         operations.push_back(&op);
         continue;
       }
-      Segment(operations, &op).run();
+      Segment(operations, &op, values).run();
       operations.clear();
     }
   }

@@ -11,9 +11,12 @@ namespace charonia::driver {
 /// (graph.beside_previous, graph.beside_next): a GPU runs them side by side. A
 /// wave is a kernel and those behind it that are so marked. All that a wave
 /// reads and writes is in memory until its end, so kernels of large values stay
-/// alone, and so does what updates memory in place. Before the program is laid
-/// out.
-void formWaves(mlir::func::FuncOp function);
+/// alone, and what lives at a time is at most a quarter more than in the
+/// model's own order, and a megabyte, at the sizes to optimize for. What
+/// updates memory in place stays where it is. `isWhole`: the function's
+/// arguments and results are the model's, in memory of its callers. Before the
+/// program is laid out.
+void formWaves(mlir::func::FuncOp function, bool isWhole);
 
 } // namespace charonia::driver
 

@@ -147,10 +147,6 @@ func::FuncOp KernelBuilder::createFunction(const EmitTarget &target) {
   if (target.kind == EmitTarget::Kind::Gpu) {
     f->setAttr(tile::kWarpsAttr, b.getI64IntegerAttr(schedule.warps));
     f->setAttr(tile::kStagesAttr, b.getI64IntegerAttr(schedule.stages));
-    if (kernel->hasAttr(graph::kBesidePreviousAttr))
-      f->setAttr(tile::kWaitsAtEndAttr, b.getUnitAttr());
-    if (kernel->hasAttr(graph::kBesideNextAttr))
-      f->setAttr(tile::kStartsNextAttr, b.getUnitAttr());
     if (schedule.residents > 1)
       f->setAttr(tile::kResidentsAttr, b.getI64IntegerAttr(schedule.residents));
   }

@@ -25,7 +25,6 @@ public:
         warps(options.warps), copyWarps(plan.copyWarps), trips(tripCount(loop)),
         function(loop->getParentOfType<func::FuncOp>()), b(loop->getContext()) {
     waits = options.overlaps && !function->hasAttr(tile::kWaitsAtEndAttr);
-    startsNext = startsNextAtOnce(function);
   }
 
   void run() {
@@ -212,7 +211,7 @@ private:
       copyAll(mapping, first, ahead, weights, bytes, begin(), false);
     if (waits && !others.empty()) {
       simt::WaitDependenciesOp::create(b, loc());
-      if (startsNext)
+      if (startsNextAtOnce(function))
         simt::LaunchDependentsOp::create(b, loc());
     }
     if (!others.empty())
@@ -370,9 +369,7 @@ private:
   std::optional<Walk> walk;
   unsigned warps;
   CopyWarps copyWarps;
-  /// For the kernels before this one, ahead of its first copy; and then lets
-  /// the next one run beside it.
-  bool waits, startsNext;
+  bool waits; ///< For the kernels before this one, ahead of its first copy.
   std::optional<int64_t> trips;
   func::FuncOp function;
   OpBuilder b;

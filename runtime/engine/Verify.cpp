@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 namespace charonia::engine {
 
@@ -267,8 +268,8 @@ private:
                    " is used outside its lifetime");
       if (buffer.lastStep < lastOfWave)
         return bad("buffer " + std::to_string(arg.buffer) +
-                   " ends before all that runs beside its last reader has "
-                   "ended");
+                   " does not live until the end of the wave, step " +
+                   std::to_string(lastOfWave));
       CHARONIA_RETURN_IF_ERROR(checkExpr(arg.offset));
     }
     auto writes = [&](size_t arg) {
@@ -296,6 +297,17 @@ private:
       return writes(0);
     }
     return bad("the kind is unknown");
+  }
+
+  /// None of a wave uses a buffer in the place of another one that it uses.
+  Status checkAliases(const Step &step) {
+    for (const Argument &arg : step.args)
+      if (auto [it, isNew] = ofWave.try_emplace(roots[arg.buffer], arg.buffer);
+          !isNew && it->second != arg.buffer)
+        return bad("buffers " + std::to_string(it->second) + " and " +
+                   std::to_string(arg.buffer) +
+                   " lie in one place, and what runs side by side uses both");
+    return Status::ok();
   }
 
   /// Repeats follow each other, and what counts them exists.
@@ -437,10 +449,15 @@ private:
     }
     CHARONIA_RETURN_IF_ERROR(checkBuffers(program));
     for (size_t i = 0, last = 0; i < program.steps.size(); ++i) {
-      if (i == 0 || !program.steps[i].besidePrevious)
+      if (i == 0 || !program.steps[i].besidePrevious) {
         last = lastOfWave(program.steps, i);
+        ofWave.clear();
+      }
       CHARONIA_RETURN_IF_ERROR(
           checkStep(program, i, last).withContext(at("step", i)));
+      if (program.steps[i].besidePrevious || last > i)
+        CHARONIA_RETURN_IF_ERROR(
+            checkAliases(program.steps[i]).withContext(at("step", i)));
     }
     CHARONIA_RETURN_IF_ERROR(checkRepeats(program));
     countLaunches(program);
@@ -456,6 +473,8 @@ private:
   std::span<const SectionInfo> sections;
   size_t numSymbols;
   std::vector<uint32_t> roots; ///< Of the current program's buffers.
+  /// Buffers that the current wave uses, by their roots.
+  std::unordered_map<uint32_t, uint32_t> ofWave;
   /// Of a kernel in the current program.
   struct Launches {
     uint64_t count = 0;

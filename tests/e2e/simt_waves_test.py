@@ -15,7 +15,7 @@ from branches import drawn, exchanging, inception, rows
 ORDERS = [(0, "late"), (1, "seeded"), (2, "early"), (3, "seeded"), (4, "late")]
 
 
-def check(tmp_path, model: onnx.ModelProto, precision="fp16", limit=6e-3, target="sm_90a", extra=(), batch=0) -> int:
+def check(tmp_path, model: onnx.ModelProto, precision="fp16", limit=6e-3, target="sm_90a", extra=(), batch=0, arch="") -> int:
     """How many launches may run beside the one before them, once the values are right in all orders. `batch`: of a model
     that takes 1 to 8 and is compiled for 2; 0: of the model's own."""
     path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
@@ -31,7 +31,7 @@ def check(tmp_path, model: onnx.ModelProto, precision="fp16", limit=6e-3, target
     wants = onnxruntime.InferenceSession(path).run(names, {"x": x})
     runs = []
     for seed, copies in ORDERS:
-        order = ["--seed", str(seed), "--copies", copies]
+        order = ["--seed", str(seed), "--copies", copies, *(["--arch", arch] if arch else [])]
         runs.append(harness.run_engine(engine, {"x": x}, names, tmp_path / "run", device="simt", dump=dump, extra=order))
     for run in runs:
         for got, again, want in zip(runs[0], run, wants):
@@ -52,15 +52,24 @@ def test_branches(tmp_path, build, least, precision, limit):
     assert check(tmp_path, build(), precision, limit) >= least
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_drawn(tmp_path, seed):
-    check(tmp_path, drawn(seed), "fp32", 1e-4)
+def test_drawn(tmp_path):
+    counts = []
+    for seed in range(12):
+        (tmp_path / str(seed)).mkdir()
+        counts.append(check(tmp_path / str(seed), drawn(seed), "fp32", 1e-4))
+    assert sum(count > 0 for count in counts) >= 8, counts
 
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("build, least", [(inception, 6), (exchanging, 12)])
 def test_open_batch(tmp_path, build, least, batch):
     assert check(tmp_path, build(), batch=batch) >= least
+
+
+def test_two_chips(tmp_path):
+    """One program for both: the older one's kernels do not overlap."""
+    assert check(tmp_path, inception(), target="sm_80,sm_90a", arch="sm_80") >= 6
+    assert check(tmp_path, inception(), target="sm_80,sm_90a", arch="sm_90a") >= 6
 
 
 @pytest.mark.parametrize("target, extra", [("sm_80", []), ("sm_90a", ["--no-waves"])])

@@ -36,6 +36,7 @@ struct Sample {
 TEST(EngineFile, RoundTrip) {
   TempDir dir;
   Sample sample;
+  makeWave(sample.manifest.programs[1]);
   Status status = sample.writer().write(sample.manifest, dir / "a.engine");
   ASSERT_TRUE(status.isOk()) << status.message();
   auto reader = Reader::open(dir / "a.engine");
@@ -417,19 +418,26 @@ TEST_F(ManifestRules, Messages) {
   for (size_t step : {0, 2, 3})
     EXPECT_EQ(rejected([&](M m) {
                 p(m).steps[step].besidePrevious = true;
+                p(m).buffers[3].alias = noIndex;
                 for (Buffer &buffer : p(m).buffers)
                   buffer.lastStep = 3;
               }),
               "program 0: step " + std::to_string(step) + ": " + noWave);
   EXPECT_EQ(rejected([&](M m) {
-              p(m).steps[1].besidePrevious = true;
-              p(m).buffers[0].lastStep = 0;
+              makeWave(p(m));
+              p(m).buffers[1].lastStep = 0;
             }),
-            "program 0: step 0: buffer 0 ends before all that runs beside its "
-            "last reader has ended");
+            "program 0: step 0: buffer 1 does not live until the end of the "
+            "wave, step 1");
+  EXPECT_EQ(rejected([&](M m) {
+              makeWave(p(m));
+              p(m).buffers[3].alias = 2;
+            }),
+            "program 0: step 1: buffers 2 and 3 lie in one place, and what "
+            "runs side by side uses both");
   for (auto [first, last] : {std::pair(0, 1), std::pair(1, 2)})
     EXPECT_EQ(rejected([&](M m) {
-                p(m).steps[1].besidePrevious = true;
+                makeWave(p(m));
                 p(m).repeats = {{uint32_t(first), uint32_t(last), 0, 1}};
               }),
               "program 0: repeat 0 begins or ends among steps that run beside "

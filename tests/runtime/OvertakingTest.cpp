@@ -91,12 +91,12 @@ protected:
       return text;
     // Of a wave it sleeps where it begins to read, and waits at its end.
     size_t fence = text.find(fencing);
-    bool isBeside = fence < at;
-    if (!waits)
+    text.insert(fence < at ? fence + sizeof(fencing) - 1
+                           : at + sizeof(waiting) - 1,
+                sleeping);
+    while (!waits && (at = text.find(waiting)) != std::string::npos)
       text.erase(at, sizeof(waiting) - 1);
-    else if (!isBeside)
-      at += sizeof(waiting) - 1;
-    return text.insert(isBeside ? fence + sizeof(fencing) - 1 : at, sleeping);
+    return text;
   }
 
   void delay(engine::CodeModule &module, engine::CodeSection &code,

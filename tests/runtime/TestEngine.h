@@ -141,9 +141,18 @@ inline engine::TensorMap pixelsMap() {
   return map;
 }
 
-/// A manifest that uses every field: y = f(x, w) for x of [batch, 16], through
-/// an arena value, with CPU and CUDA programs over sections 0 (code) and 1
-/// (weights).
+/// Lets the sample's second launch run beside the first: of the same input, and
+/// to memory of its own.
+inline void makeWave(engine::Program &program) {
+  program.steps[1].besidePrevious = true;
+  program.steps[1].args = {{0, 0}, {3, 0}};
+  program.buffers[0].lastStep = program.buffers[1].lastStep = 1;
+  program.buffers[3].alias = engine::noIndex;
+}
+
+/// A manifest that uses every field but Step::besidePrevious: y = f(x, w) for x
+/// of [batch, 16], through an arena value, with CPU and CUDA programs over
+/// sections 0 (code) and 1 (weights).
 inline engine::Manifest sampleManifest() {
   using namespace engine;
   Manifest m;
@@ -165,7 +174,7 @@ inline engine::Manifest sampleManifest() {
     x.name = "x", x.kind = Buffer::Kind::Input, x.size = batch * 64;
     x.alignment = 16;
     w.name = "w", w.kind = Buffer::Kind::Weight, w.weightOffset = 64;
-    w.size = 1024, x.lastStep = w.lastStep = 1;
+    w.size = 1024, w.lastStep = 0;
     t.name = "t", t.size = batch * 64, t.lastStep = 1;
     u.name = "u", u.size = batch * 64, u.firstStep = 1, u.lastStep = 2;
     u.alias = 2;
@@ -179,7 +188,6 @@ inline engine::Manifest sampleManifest() {
     launch.symbols = relu.symbols = {0};
     relu.kernel = 1;
     relu.args = {{2, 0}, {3, 0}};
-    relu.besidePrevious = device == DeviceKind::Cuda; // as far as a file knows
     copy.kind = Step::Kind::Copy;
     copy.args = {{4, 0}, {3, 0}};
     copy.bytes = batch * 64;

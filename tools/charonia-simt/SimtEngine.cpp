@@ -243,7 +243,7 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
 }
 
 /// The plan's steps, one after another; with a seed those that may run beside
-/// one another in an order of it.
+/// one another in an order of it: with 1 from the last to the first.
 static std::vector<uint32_t> orderOf(const exec::ExecutionPlan &plan,
                                      uint64_t seed) {
   std::vector<uint32_t> order(plan.steps.size());
@@ -253,7 +253,9 @@ static std::vector<uint32_t> orderOf(const exec::ExecutionPlan &plan,
     do
       ++last;
     while (last < order.size() && plan.steps[last].step->besidePrevious);
-    if (seed)
+    if (seed == 1)
+      std::reverse(order.begin() + first, order.begin() + last);
+    else if (seed)
       std::shuffle(order.begin() + first, order.begin() + last, random);
   }
   return order;

@@ -224,18 +224,22 @@ private:
 
   /// What is told of a kernel at all its launches.
   struct Launches {
-    unsigned count = 0;
-    int64_t instances = 0; ///< Of the largest one.
+    unsigned count = 0, beside = 0; ///< Of these beside the one before.
+    int64_t instances = 0;          ///< Of the largest one.
     /// The signature's symbols that the first one gives it, by number.
     std::span<const uint32_t> symbols;
   };
 
   std::vector<Launches> launchesOf(const engine::Program &program) const {
     std::vector<Launches> result(program.kernels.size());
-    for (const engine::Step &step : program.steps)
-      if (step.kind == engine::Step::Kind::Launch &&
-          ++result[step.kernel].count == 1)
-        result[step.kernel].symbols = step.symbols;
+    for (const engine::Step &step : program.steps) {
+      if (step.kind != engine::Step::Kind::Launch)
+        continue;
+      Launches &of = result[step.kernel];
+      if (++of.count == 1)
+        of.symbols = step.symbols;
+      of.beside += step.besidePrevious;
+    }
     return result;
   }
 
@@ -269,7 +273,8 @@ private:
     CHARONIA_RETURN_IF_ERROR(countInstances(program, variant, launches));
     bool gpu = program.device == DeviceKind::Cuda;
     std::vector<std::string> header{"launches", "instances"};
-    for (const char *column : {"threads", "registers", "spilled", "shared"})
+    for (const char *column :
+         {"beside", "threads", "registers", "spilled", "shared"})
       if (gpu)
         header.push_back(column);
     if (!gpu)
@@ -283,8 +288,9 @@ private:
                                    std::to_string(launches[i].instances)};
       if (gpu)
         for (uint64_t number :
-             {uint64_t(code.blockThreads), uint64_t(code.registers),
-              uint64_t(code.spillBytes), uint64_t(code.sharedBytes)})
+             {uint64_t(launches[i].beside), uint64_t(code.blockThreads),
+              uint64_t(code.registers), uint64_t(code.spillBytes),
+              uint64_t(code.sharedBytes)})
           row.push_back(std::to_string(number));
       else
         row.push_back(std::to_string(code.scratchBytes));
@@ -300,10 +306,13 @@ private:
     std::printf("in the code for %s (scratch and shared memory in bytes):\n",
                 printable(variant.arch).c_str());
     std::printf("%s", table.str().c_str());
-    std::printf("instances: of the largest launch; "
+    std::printf("instances: of the largest launch; %s"
                 "operations on elements and bytes loaded and stored: of a "
                 "launch, at the sizes to optimize for; needed: of its "
-                "operators, if each does its work once\n");
+                "operators, if each does its work once\n",
+                gpu ? "beside: launches that may run beside the one before "
+                      "them; "
+                    : "");
     printTuning(program);
     return Status::ok();
   }

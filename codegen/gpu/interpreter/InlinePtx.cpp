@@ -250,8 +250,14 @@ private:
     return success();
   }
 
-  /// Orders what one thread does in memory, which here is in order already.
-  LogicalResult decodeFence() { return success(); }
+  /// Orders what one thread does in memory, which here is in order already;
+  /// what others did before the kernel began it sees from here on.
+  LogicalResult decodeFence() {
+    if (parts == ArrayRef<StringRef>{"fence", "acq_rel", "gpu"})
+      d.emit(op,
+             [](Warp &warp, const Instruction &) { warp.fenced |= warp.mask; });
+    return success();
+  }
 
   /// barrier.sync 0, barrier.red.or.pred p, 0, q
   LogicalResult decodeBarrier() {

@@ -203,6 +203,8 @@ public:
   uint32_t pc = 0;
   Mask mask, alive;
   Mask waited = 0; ///< Lanes behind the end of the kernels before this one.
+  /// Lanes behind a fence: they see what ended before this kernel began.
+  Mask fenced = 0;
   llvm::SmallVector<Frame, 8> frames;
   std::vector<uint32_t> scratch; ///< Of copies between registers.
 

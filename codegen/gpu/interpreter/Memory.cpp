@@ -505,8 +505,9 @@ uint8_t *Machine::access(Warp &warp, const Instruction &i, unsigned lane,
                ", which may only be read");
     return nullptr;
   }
-  if (launch.overlapsPrevious && !launch.waitsAtEnd &&
-      !(warp.waited >> lane & 1) && !(buffer.isWeight && isRead(kind)))
+  Mask ready = launch.waitsAtEnd ? warp.waited | warp.fenced : warp.waited;
+  if (launch.overlapsPrevious && !(ready >> lane & 1) &&
+      !(buffer.isWeight && isRead(kind)))
     report(FindingKind::EarlyAccess, warp, i, lane,
            verb(kind) + at("buffer " + std::to_string(number), offset) +
                " before it has waited for the kernels before this one");

@@ -244,8 +244,11 @@ def Simt_WaitDependenciesOp : Simt_Op<"wait_dependencies", [MemoryEffects<[MemRe
 def Simt_FenceDeviceOp : Simt_Op<"fence_device", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Sees what ended kernels have written without having waited (fence.acq_rel.gpu)";
   let description = [{
-    A kernel that begins beside others and reads what was written before all of them: no line
-    of memory that its multiprocessor kept from before is read.
+    A kernel that begins beside others and reads what was written before all of them. PTX says
+    of griddepcontrol.wait alone that it makes that seen. What is relied on here is that what
+    ended kernels wrote is in the L2 cache, where the copy engine reads, too, and that the fence
+    drops the lines that the multiprocessor kept from before; the test of overtaking
+    (tests/runtime/OvertakingTest.cpp) looks for a chip where it is otherwise.
   }];
   let assemblyFormat = "attr-dict";
 }

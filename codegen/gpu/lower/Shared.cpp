@@ -412,8 +412,11 @@ void KernelLowering::lowerOp(simt::LaunchDependentsOp) {
 }
 
 void KernelLowering::lowerOp(simt::FenceDeviceOp) {
+  StringRef fence = kernel.getOps<simt::CopyWarpOp>().empty()
+                        ? "fence.acq_rel.gpu;"
+                        : "fence.acq_rel.gpu;\nfence.proxy.async.global;";
   LLVM::InlineAsmOp::create(
-      b, loc, TypeRange(), ValueRange(), "fence.acq_rel.gpu;", "~{memory}",
+      b, loc, TypeRange(), ValueRange(), fence, "~{memory}",
       /*has_side_effects=*/true,
       /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {});
 }

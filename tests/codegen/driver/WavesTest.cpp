@@ -1,14 +1,15 @@
 // Which kernels of a program may run side by side, and what lives meanwhile.
 #include "codegen/driver/Program.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/plan/ProgramArena.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gmock/gmock.h>
 
 using namespace charonia;
 using namespace charonia::driver;
 using namespace mlir;
-using testing::Each;
 using testing::ElementsAre;
 
 namespace {
@@ -37,8 +38,9 @@ protected:
     StringRef op = operands.size() == 1 ? "neg" : "add";
     return ("%" + name + " = graph.kernel \"" + op + "\" (" +
             list([&](size_t i) { return operands[i].str(); }) + ")" + types +
-            " {\n^bb0(" + header + "):\n%r = graph." + op + " " + list(own) + types +
-            "\ngraph.yield %r : " + type + "\n} loc(\"" + name + "\")\n")
+            " {\n^bb0(" + header + "):\n%r = graph." + op + " " + list(own) +
+            types + "\ngraph.yield %r : " + type + "\n} loc(\"" + name +
+            "\")\n")
         .str();
   }
 
@@ -57,6 +59,18 @@ protected:
     auto function = *module->getOps<func::FuncOp>().begin();
     layout = layOutProgram(function, DeviceKind::Cuda, *kernels, waves);
     ASSERT_TRUE(succeeded(verify(*module)));
+    EXPECT_EQ(conflict(), "");
+  }
+
+  /// What checkWaves says.
+  std::string conflict() {
+    std::string text;
+    ScopedDiagnosticHandler handler(
+        &context, [&](Diagnostic &diagnostic) { text = diagnostic.str(); });
+    EXPECT_EQ(
+        failed(checkWaves(layout.program, *kernels, UnknownLoc::get(&context))),
+        !text.empty());
+    return text;
   }
 
   /// The kernels of each wave, in order.
@@ -158,6 +172,65 @@ TEST_F(Waves, ManyAreSeveralWaves) {
   layOut(body, llvm::to_vector_of<StringRef>(names));
   ASSERT_EQ(waves().size(), 2u);
   EXPECT_EQ(StringRef(waves()[0]).count(' '), 15u);
+}
+
+TEST_F(Waves, WithoutOperandsTheyMoveAsWell) {
+  // One that nothing is read for belongs to a wave behind others.
+  std::string body;
+  SmallVector<std::string> names;
+  for (int i = 0; i < 16; ++i) {
+    names.push_back("%k" + std::to_string(i));
+    body += kernel(StringRef(names.back()).drop_front(), {"%x"});
+  }
+  body += "%c = graph.kernel \"fill\" () : () -> " + type +
+          " {\n%r = graph.constant dense<1.0> : " + type +
+          "\ngraph.yield %r : " + type + "\n} loc(\"c\")\n";
+  body += kernel("e", {"%k15"});
+  names.append({"%c", "%e"});
+  layOut(body, llvm::to_vector_of<StringRef>(names));
+  ASSERT_EQ(waves().size(), 2u);
+  EXPECT_EQ(waves()[1], "c e");
+}
+
+TEST_F(Waves, MemoryGrowsByAQuarter) {
+  // A chain that reads one more value at each step: to have all of them first
+  // would take 64 times the memory.
+  type = "tensor<512x512xf32>";
+  std::string body;
+  std::string chain = "%x";
+  for (int i = 0; i < 64; ++i) {
+    std::string value = "v" + std::to_string(i), next = "c" + std::to_string(i);
+    body += kernel(value, {"%y"}) + kernel(next, {chain, "%" + value});
+    chain = "%" + next;
+  }
+  layOut(body, {chain});
+  auto peak = [&] {
+    auto arena = plan::planProgram(layout.program, {});
+    EXPECT_TRUE(arena) << arena.status().message();
+    return arena ? arena->packed.peak : 0;
+  };
+  uint64_t together = peak();
+  EXPECT_LT(waves().size(), 128u);
+  layOut(body, {chain}, /*waves=*/false);
+  EXPECT_LE(together, peak() * 5 / 4 + (2 << 20));
+}
+
+TEST_F(Waves, WhatSharesMemoryIsToldApart) {
+  std::string body = kernel("a", {"%x"}) + kernel("b", {"%a"}) +
+                     kernel("c", {"%y"}) + kernel("d", {"%c"});
+  layOut(body, {"%b", "%d"}, /*waves=*/false);
+  layout.program.steps[1].besidePrevious = true;
+  EXPECT_EQ(conflict(),
+            "kernel 'neg' (step 1) would run beside that of step 0, which "
+            "shares memory with it: this is a mistake of the compiler, please "
+            "report it; remedy: compile with --no-waves");
+  layout.program.steps[1].besidePrevious = false;
+  layout.program.steps[2].besidePrevious = true;
+  EXPECT_EQ(conflict(), "");
+  // In the place of what the other one reads.
+  engine::Argument &result = layout.program.steps[2].args.back();
+  result = layout.program.steps[1].args.front();
+  EXPECT_NE(conflict(), "");
 }
 
 TEST_F(Waves, ScratchLivesAsLongAsTheWave) {

@@ -160,6 +160,8 @@ TEST(SimtFaults, WhatRunsBesideOthersWaitsAtItsEnd) {
   EXPECT_EQ(run.text(), "");
   EXPECT_EQ(run.out, run.in);
   EXPECT_THAT(beside(work).kinds(), ElementsAre(FindingKind::NeverWaited));
+  EXPECT_THAT(beside(std::string(readIn) + writeOut + waitForPrevious).kinds(),
+              ElementsAre(FindingKind::EarlyAccess, FindingKind::EarlyAccess));
 }
 
 TEST(SimtFaults, TheNextStartsBehindTheWait) {
@@ -172,7 +174,10 @@ TEST(SimtFaults, TheNextStartsBehindTheWait) {
               HasSubstr("lets the next kernel start before it has waited for "
                         "the kernels before this one"));
   // What a wave's first kernel has waited for has ended for all of them.
-  EXPECT_EQ(beside(start + work + waitForPrevious).text(), "");
+  std::string fence =
+      "llvm.inline_asm has_side_effects \"fence.acq_rel.gpu;\", "
+      "\"~{memory}\" : () -> ()\n";
+  EXPECT_EQ(beside(start + fence + work + waitForPrevious).text(), "");
 }
 
 TEST(SimtFaults, RelaxedStoresAndExchanges) {
