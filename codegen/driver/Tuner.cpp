@@ -167,10 +167,7 @@ private:
 
   /// About how much of a run is spent in the kernel.
   double weightOf(unsigned number) const {
-    constexpr double flopsForByte = 100;
-    OptimalWork work = workAtOptimum(kernels.get(number));
-    double cost = 1 + work.flops + flopsForByte * work.bytes;
-    return cost * launches[number];
+    return (1 + costOf(kernels.get(number))) * launches[number];
   }
 
   /// Writes and compiles the candidates on all threads. What is no kernel, or

@@ -1,5 +1,7 @@
 #include "codegen/driver/Waves.h"
 #include "codegen/driver/Convert.h"
+#include "codegen/driver/InPlace.h"
+#include "codegen/driver/Work.h"
 #include "graph/analysis/Updates.h"
 #include "graph/ir/Dialect.h"
 #include "llvm/ADT/BitVector.h"
@@ -15,7 +17,8 @@ namespace {
 /// fills the chip by itself.
 constexpr int64_t mostBytes = 4 << 20;
 /// What all values that live at a time may take more than in the model's own
-/// order: a quarter of that, and so many bytes.
+/// order: a quarter of that, and so many bytes, if no size is open: with larger
+/// ones that would be any number.
 constexpr int64_t spareBytes = 1 << 20;
 /// Kernels of a wave, as the first of them ends when all have ended, and how
 /// many further ones are looked at for it.
@@ -55,6 +58,7 @@ public:
     return size ? *size : std::numeric_limits<int64_t>::max() / 4;
   }
   bool isReturned(Value root) const { return returned.contains(root); }
+  bool hasOpenSizes() const { return !sizes.empty(); }
 
 private:
   /// Whether arguments and results are a model's inputs and outputs.
@@ -116,8 +120,24 @@ private:
     }
     void add(graph::KernelOp kernel) {
       bytes += resultBytes(kernel);
-      most = std::max(most, bytes);
       wave.push_back(kernel);
+    }
+    /// The same of one that is alone, with the most that lives meanwhile: a
+    /// result may take the place of an operand that nothing else reads.
+    int64_t addAlone(graph::KernelOp kernel) {
+      int64_t before = bytes;
+      add(kernel);
+      for (auto [r, result] : llvm::enumerate(kernel.getResults()))
+        for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
+          int64_t size = segment.values.bytesOf(result);
+          if (readers.lookup(rootOf(input)) == 1 &&
+              segment.values.bytesOf(input) == size &&
+              canRunInPlace(kernel, i, r)) {
+            before -= size;
+            break;
+          }
+        }
+      return before + resultBytes(kernel);
     }
     /// What nobody will read is gone.
     void endWave() {
@@ -131,7 +151,6 @@ private:
       }
       wave.clear();
     }
-    int64_t most = 0;
 
   private:
     int64_t resultBytes(graph::KernelOp kernel) const {
@@ -192,21 +211,26 @@ private:
 
   int64_t mostLiveAlone() const {
     Live live(*this);
+    int64_t most = 0;
     for (graph::KernelOp kernel : kernels) {
-      live.add(kernel);
+      most = std::max(most, live.addAlone(kernel));
       live.endWave();
     }
-    return live.most;
+    return most;
   }
 
   /// In the order in which they have to follow one another. A wave begins with
   /// the first kernel that is left, so the model's own order stays where there
   /// is no choice.
   SmallVector<SmallVector<unsigned>> findWaves() const {
-    int64_t alone = mostLiveAlone(), most = alone + alone / 4 + spareBytes;
+    int64_t alone = mostLiveAlone(),
+            most = alone + alone / 4 + (values.hasOpenSizes() ? 0 : spareBytes);
     SmallVector<bool> mayJoin;
-    for (graph::KernelOp kernel : kernels)
+    SmallVector<double> costs;
+    for (graph::KernelOp kernel : kernels) {
       mayJoin.push_back(isSmall(kernel));
+      costs.push_back(costOf(kernel));
+    }
     Live live(*this);
     SmallVector<SmallVector<unsigned>> waves;
     llvm::SmallSetVector<unsigned, 32> waiting;
@@ -227,6 +251,9 @@ private:
           live.add(kernels[number]);
         }
       live.endWave();
+      // What takes longest begins first.
+      llvm::stable_sort(
+          wave, [&](unsigned a, unsigned b) { return costs[a] > costs[b]; });
       for (unsigned number : wave) {
         done.set(number);
         waiting.remove(number);

@@ -135,6 +135,12 @@ OptimalWork workAtOptimum(graph::KernelOp kernel) {
   return {valueOf(work.flops), valueOf(work.bytes)};
 }
 
+double costOf(graph::KernelOp kernel) {
+  constexpr double flopsForByte = 100;
+  OptimalWork work = workAtOptimum(kernel);
+  return work.flops + flopsForByte * work.bytes;
+}
+
 void warnOfRepeatedWork(func::FuncOp function,
                         ArrayRef<graph::Symbol> symbols) {
   SmallVector<int64_t> optimum = graph::getOptimum(symbols);

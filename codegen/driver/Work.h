@@ -37,6 +37,10 @@ struct OptimalWork {
 };
 OptimalWork workAtOptimum(graph::KernelOp kernel);
 
+/// About how long a launch takes beside others: operations, of which a byte is
+/// worth some.
+double costOf(graph::KernelOp kernel);
+
 /// Says where kernels compute in every run what follows from weights alone, as
 /// that was too much work for `@prepare`.
 void warnOfRepeatedWork(mlir::func::FuncOp function,
