@@ -87,7 +87,8 @@ static Operation *firstDependent(Block &body) {
 }
 
 /// Where all that threads do together begins to end: not all come behind the
-/// meeting of a split sum's parts.
+/// meeting of a split sum's parts. (Inside of a loop over tiles that would be in
+/// front of the loop: right, and hardly beside anything. No schedule has it.)
 static Operation *firstMeeting(Block &body) {
   for (Operation &op : body)
     if (op.walk([](tile::SplitSumOp) {
