@@ -68,8 +68,7 @@ LogicalResult checkWaves(const engine::Program &program,
                  << "' (step " << i << ") would run beside that of step "
                  << other.step << ", which shares memory with it: this is a "
                  << "mistake of the compiler, please report it; remedy: "
-                    "compile "
-                    "with --no-waves";
+                    "compile with --no-waves";
       others.push_back(access);
     }
   }

@@ -20,8 +20,8 @@ constexpr int64_t mostBytes = 4 << 20;
 /// order: a quarter of that, and so many bytes, if no size is open: with larger
 /// ones that would be any number.
 constexpr int64_t spareBytes = 1 << 20;
-/// Kernels of a wave, as the first of them ends when all have ended, and how
-/// many further ones are looked at for it.
+/// Kernels of a wave, each of which stays on the chip until those before it have
+/// ended, and how many further ones are looked at for it.
 constexpr size_t mostInWave = 16, mostAhead = 128;
 
 /// Views of what kernels give, and what they are views of.
