@@ -70,8 +70,7 @@ static void renumberSymbols(ModuleOp module, ArrayRef<unsigned> used) {
                                         /*replaceTypes=*/true);
 }
 
-/// Removes what the kernel may run beside, and says what it was.
-static SmallVector<StringRef, 2> takeMarks(graph::KernelOp kernel) {
+SmallVector<StringRef, 2> takeMarks(graph::KernelOp kernel) {
   SmallVector<StringRef, 2> marks;
   for (StringRef mark : {graph::kBesidePreviousAttr, graph::kBesideNextAttr})
     if (kernel->removeAttr(mark))

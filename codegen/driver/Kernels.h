@@ -14,6 +14,9 @@
 
 namespace charonia::driver {
 
+/// Removes what the kernel may run beside, and says what it was.
+llvm::SmallVector<llvm::StringRef, 2> takeMarks(graph::KernelOp kernel);
+
 /// Kernels by content: equal regions on operands of equal types, weights in the
 /// same places, sizes of equal ranges, are one kernel, whatever their names, if
 /// they are alike in what they may run beside.

@@ -184,8 +184,7 @@ private:
       graph::KernelOp own = candidates.back().kernel();
       own.setScheduleAttr(schedule.toAttribute(kernel.getContext()));
       // Launches of a trial follow one another.
-      own->removeAttr(graph::kBesidePreviousAttr);
-      own->removeAttr(graph::kBesideNextAttr);
+      takeMarks(own);
     }
     std::vector<std::optional<TileProgram>> written(candidates.size());
     auto onAll = [&](auto step) {

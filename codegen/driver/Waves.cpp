@@ -20,8 +20,8 @@ constexpr int64_t mostBytes = 4 << 20;
 /// order: a quarter of that, and so many bytes, if no size is open: with larger
 /// ones that would be any number.
 constexpr int64_t spareBytes = 1 << 20;
-/// Kernels of a wave, each of which stays on the chip until those before it have
-/// ended, and how many further ones are looked at for it.
+/// Kernels of a wave, each of which stays on the chip until those before it
+/// have ended, and how many further ones are looked at for it.
 constexpr size_t mostInWave = 16, mostAhead = 128;
 
 /// Views of what kernels give, and what they are views of.
@@ -81,8 +81,12 @@ public:
         numbers[op] = kernels.size();
         kernels.push_back(kernel);
       }
-    for (graph::KernelOp kernel : kernels)
+    for (graph::KernelOp kernel : kernels) {
       needs.push_back(neededBy(kernel));
+      given.push_back(0);
+      for (Value result : kernel.getResults())
+        given.back() += values.bytesOf(result);
+    }
   }
 
   void run() {
@@ -154,10 +158,7 @@ private:
 
   private:
     int64_t resultBytes(graph::KernelOp kernel) const {
-      int64_t sum = 0;
-      for (Value result : kernel.getResults())
-        sum += segment.values.bytesOf(result);
-      return sum;
+      return segment.given[segment.numbers.lookup(kernel)];
     }
     /// Those of kernels of the segment; others live before and behind it.
     llvm::SmallSetVector<Value, 4>
@@ -283,6 +284,7 @@ private:
   SmallVector<graph::KernelOp> kernels;
   llvm::DenseMap<Operation *, unsigned> numbers;
   SmallVector<SmallVector<unsigned>> needs;
+  SmallVector<int64_t> given; ///< Bytes of each one's results in the arena.
 };
 
 /// Steps and calls have kernels of their own; what is written in place was read

@@ -192,9 +192,7 @@ private:
   Status printProgram(const engine::Program &program) const {
     CHARONIA_ASSIGN_OR_RETURN(plan::ProgramArena arena, planProgram(program));
     std::printf("\n%s, %s (%s): %zu kernel launches%s of %zu kernels, weights "
-                "%s, arena "
-                "%s "
-                "(at least %s, ratio %.3f)%s\n",
+                "%s, arena %s (at least %s, ratio %.3f)%s\n",
                 std::string(deviceKindName(program.device)).c_str(),
                 printable(program.precision).c_str(), archs(program).c_str(),
                 launches(program), besideText(program).c_str(),

@@ -80,6 +80,8 @@ TEST(SimtFaults, PartsMeet) {
 //===----------------------------------------------------------------------===//
 
 constexpr char waitForPrevious[] = "nvvm.griddepcontrol wait\n";
+constexpr char fence[] = "llvm.inline_asm has_side_effects "
+                         "\"fence.acq_rel.gpu;\", \"~{memory}\" : () -> ()\n";
 constexpr char readIn[] = "%x = llvm.load %from {alignment = 4 : i64} : "
                           "!llvm.ptr<1> -> f32\n";
 constexpr char writeOut[] =
@@ -152,10 +154,7 @@ SimtRun beside(const std::string &body) {
 }
 
 TEST(SimtFaults, WhatRunsBesideOthersWaitsAtItsEnd) {
-  std::string fence =
-      "llvm.inline_asm has_side_effects \"fence.acq_rel.gpu;\", "
-      "\"~{memory}\" : () -> ()\n";
-  std::string work = fence + readIn + writeOut;
+  std::string work = std::string(fence) + readIn + writeOut;
   SimtRun run = beside(work + waitForPrevious);
   EXPECT_EQ(run.text(), "");
   EXPECT_EQ(run.out, run.in);
@@ -174,9 +173,6 @@ TEST(SimtFaults, TheNextStartsBehindTheWait) {
               HasSubstr("lets the next kernel start before it has waited for "
                         "the kernels before this one"));
   // What a wave's first kernel has waited for has ended for all of them.
-  std::string fence =
-      "llvm.inline_asm has_side_effects \"fence.acq_rel.gpu;\", "
-      "\"~{memory}\" : () -> ()\n";
   EXPECT_EQ(beside(start + fence + work + waitForPrevious).text(), "");
 }
 
