@@ -1,5 +1,6 @@
 #include "codegen/driver/IndexWidth.h"
 #include "codegen/tile/ir/IndexAttributes.h"
+#include "graph/analysis/StoredParts.h"
 #include "graph/ir/Symbolic.h"
 #include "runtime/engine/Engine.h"
 #include "llvm/ADT/SetVector.h"
@@ -18,9 +19,9 @@ public:
 
   void visit(graph::KernelOp kernel) {
     for (Value value : kernel.getInputs())
-      addElements(value);
-    for (Value value : kernel.getResults())
-      addElements(value);
+      addElements(value.getType());
+    for (unsigned i = 0; i < kernel.getNumResults(); ++i)
+      addElements(graph::getStoredType(kernel, i));
     for (Operation &op : kernel.getBody().front())
       if (auto graphOp = dyn_cast<graph::GraphOpInterface>(&op))
         visit(graphOp);
@@ -59,8 +60,8 @@ private:
     add(op.getReductionExtent() * (isOrdered ? 4 : 1));
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (multiplies(op.getOperandMap(i))) {
-        addElements(op->getOperand(i));
-        addElements(result);
+        addElements(op->getOperand(i).getType());
+        addElements(result.getType());
       }
     if (graph::SymbolicTensor numbers = evaluator.evaluate(result))
       for (AffineExpr number : *numbers.elements)
@@ -92,8 +93,8 @@ private:
     return found;
   }
 
-  void addElements(Value value) {
-    add(graph::numElements(graph::getShape(value), value.getContext()));
+  void addElements(Type type) {
+    add(graph::numElements(graph::getShape(type), type.getContext()));
   }
   void add(AffineExpr count) {
     count = graph::simplify(count, facts);

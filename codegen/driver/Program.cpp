@@ -1,6 +1,7 @@
 #include "codegen/driver/Program.h"
 #include "codegen/driver/Convert.h"
 #include "codegen/driver/InPlace.h"
+#include "codegen/driver/JoinParts.h"
 #include "codegen/driver/Runs.h"
 #include "codegen/driver/StepResults.h"
 #include "codegen/driver/Waves.h"
@@ -104,6 +105,10 @@ private:
     if (it != numbers.end())
       return it->second;
     Operation *op = value.getDefiningOp();
+    // The first of its parts is about to be stored.
+    if (isa_and_present<graph::JoinedOp>(op))
+      return joined.emplace_back(
+          addResultBuffer(value, lastName(op->getLoc())));
     assert(graph::isWeight(op) && "a kernel's result has a buffer by now");
     std::string name = op->getAttrOfType<StringAttr>("name").str();
     if (auto known = weightBuffers.find(name); known != weightBuffers.end())
@@ -153,6 +158,9 @@ private:
           places[result] = placeOf(value);
       } else if (auto repeat = dyn_cast<graph::RepeatOp>(&op)) {
         findPlacesOfSteps(repeat);
+      } else if (isa<graph::JoinedOp>(op)) {
+        for (Value part : op.getOperands())
+          places[part] = {op.getResult(0), /*isPart=*/true, 0};
       } else if (!graph::isWeight(&op)) {
         place(op);
       }
@@ -253,7 +261,8 @@ private:
   void nameOutputs(Operation *terminator) {
     for (auto [i, value] : llvm::enumerate(terminator->getOperands()))
       if (Value source = root(value); source.getDefiningOp<graph::KernelOp>() ||
-                                      source.getDefiningOp<graph::RepeatOp>())
+                                      source.getDefiningOp<graph::RepeatOp>() ||
+                                      source.getDefiningOp<graph::JoinedOp>())
         outputs.try_emplace(source, i);
   }
 
@@ -357,6 +366,11 @@ private:
       program().buffers[buffer].name = given.str();
   }
 
+  static std::string lastName(Location location) {
+    std::vector<std::string> names = nodeNames(location);
+    return names.empty() ? std::string() : names.back();
+  }
+
   void addLaunch(graph::KernelOp kernel) {
     uint32_t step = program().steps.size();
     engine::Step launch;
@@ -380,9 +394,7 @@ private:
         launch.args.push_back({buffer, placeOf(result).offset});
         continue;
       }
-      std::vector<std::string> names = nodeNames(kernel.getLoc());
-      uint32_t buffer =
-          addResultBuffer(result, names.empty() ? std::string() : names.back());
+      uint32_t buffer = addResultBuffer(result, lastName(kernel.getLoc()));
       // What runs beside the kernel may read the operand, too.
       bool isAlone =
           !launch.besidePrevious && !kernel->hasAttr(graph::kBesideNextAttr);
@@ -465,6 +477,11 @@ private:
   /// end.
   void finishLifetimes() {
     uint32_t last = program().steps.empty() ? 0 : program().steps.size() - 1;
+    // Whichever part a wave stores first.
+    for (uint32_t buffer : joined)
+      while (
+          program().steps[program().buffers[buffer].firstStep].besidePrevious)
+        --program().buffers[buffer].firstStep;
     for (engine::Buffer &buffer : program().buffers) {
       bool isArena = buffer.kind == engine::Buffer::Kind::Arena;
       if (buffer.kind == engine::Buffer::Kind::Input ||
@@ -500,6 +517,8 @@ private:
   /// States of steps with two places.
   llvm::DenseSet<Value> alternating;
   llvm::StringMap<uint32_t> weightBuffers;
+  /// Those of values that several kernels store parts of.
+  SmallVector<uint32_t> joined;
   /// Kernels so far.
   uint32_t launched = 0;
 };
@@ -509,8 +528,10 @@ private:
 ProgramLayout layOutProgram(func::FuncOp function, DeviceKind device,
                             KernelSet &kernels, bool waves) {
   auto computing = graph::getComputing(function->getParentOfType<ModuleOp>());
-  for (func::FuncOp one : computing)
+  for (func::FuncOp one : computing) {
+    joinParts(one, /*isWhole=*/one == function);
     passRuns(one, argumentAlignment(device));
+  }
   function->getParentOfType<ModuleOp>().walk(storeTwice);
   if (waves)
     for (func::FuncOp one : computing)

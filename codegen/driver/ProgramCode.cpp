@@ -1,6 +1,7 @@
 // What a program has of its kernels' code: scratch memory, and each variant.
 #include "codegen/driver/Convert.h"
 #include "codegen/driver/Program.h"
+#include "graph/analysis/StoredParts.h"
 
 using namespace mlir;
 
@@ -27,19 +28,32 @@ LogicalResult checkIndependent(const engine::Program &program,
   return success();
 }
 
+/// An expression over the symbols of a launch's kernel, over the signature's.
+static AffineExpr inSignature(AffineExpr expr, const engine::Step &launch) {
+  graph::Exprs symbols;
+  for (uint32_t symbol : launch.symbols)
+    symbols.push_back(getAffineSymbolExpr(symbol, expr.getContext()));
+  return expr.replaceSymbols(symbols);
+}
+
 namespace {
 /// What the launches of a wave use of a buffer and those that it is a part of.
 struct WaveAccess {
   size_t step;
   const engine::Argument *argument;
   bool writes;
+  /// Of what is stored as a part of a larger value: where it begins in it, over
+  /// the signature's symbols.
+  AffineExpr part = {};
 
-  /// Parts of one buffer, as the places of a state that steps use in turn, are
-  /// taken to be apart where they begin at other expressions.
+  /// Parts of one buffer, as the places of a state that steps use in turn, or
+  /// what is joined, are taken to be apart where they begin at other
+  /// expressions.
   bool meets(const WaveAccess &other) const {
     return step != other.step && (writes || other.writes) &&
            (argument->buffer != other.argument->buffer ||
-            argument->offset == other.argument->offset);
+            (argument->offset == other.argument->offset &&
+             !(part && other.part && part != other.part)));
   }
 };
 } // namespace
@@ -57,9 +71,14 @@ LogicalResult checkWaves(const engine::Program &program,
       used.clear();
     if (step.kind != engine::Step::Kind::Launch)
       continue;
-    size_t results = kernels.get(step.kernel)->getNumResults();
+    graph::KernelOp kernel = kernels.get(step.kernel);
+    size_t inputs = step.args.size() - kernel.getNumResults();
     for (auto [number, argument] : llvm::enumerate(step.args)) {
-      WaveAccess access{i, &argument, number + results >= step.args.size()};
+      WaveAccess access{i, &argument, number >= inputs};
+      auto part = access.writes ? graph::getStoredPart(kernel, number - inputs)
+                                : std::nullopt;
+      if (part)
+        access.part = inSignature(part->offset, step);
       auto &others = used[rootOf(argument.buffer)];
       for (const WaveAccess &other : others)
         if (access.meets(other))
@@ -73,14 +92,6 @@ LogicalResult checkWaves(const engine::Program &program,
     }
   }
   return success();
-}
-
-/// An expression over the symbols of a launch's kernel, over the signature's.
-static AffineExpr inSignature(AffineExpr expr, const engine::Step &launch) {
-  graph::Exprs symbols;
-  for (uint32_t symbol : launch.symbols)
-    symbols.push_back(getAffineSymbolExpr(symbol, expr.getContext()));
-  return expr.replaceSymbols(symbols);
 }
 
 void addScratch(engine::Program &program, ArrayRef<CompiledKernel> kernels) {

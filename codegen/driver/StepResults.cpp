@@ -31,8 +31,7 @@ static Whole wholeOf(Value value) {
   return whole;
 }
 
-/// Whether the kernel stores tiles, and not whole results in some order.
-static bool storesTiles(graph::KernelOp kernel) {
+bool storesTiles(graph::KernelOp kernel) {
   return !graph::getUpdatedInput(kernel) &&
          llvm::none_of(kernel.getBody().front(), [](Operation &op) {
            auto graphOp = dyn_cast<graph::GraphOpInterface>(op);
@@ -40,8 +39,7 @@ static bool storesTiles(graph::KernelOp kernel) {
          });
 }
 
-/// The kernel with `result` once more behind its results.
-static OpResult addResult(OpResult result) {
+OpResult addResult(OpResult result) {
   auto kernel = cast<graph::KernelOp>(result.getOwner());
   Operation *yield = kernel.getBody().front().getTerminator();
   SmallVector<Type> types(kernel.getResultTypes());
@@ -50,6 +48,7 @@ static OpResult addResult(OpResult result) {
   auto wider = graph::KernelOp::create(
       builder, kernel.getLoc(), types, kernel.getInputs(),
       kernel.getSymNameAttr(), kernel.getScheduleAttr());
+  wider->setDiscardableAttrs(kernel->getDiscardableAttrDictionary());
   yield->insertOperands(yield->getNumOperands(),
                         yield->getOperand(result.getResultNumber()));
   wider.getBody().takeBody(kernel.getBody());

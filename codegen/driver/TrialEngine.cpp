@@ -2,6 +2,7 @@
 #include "codegen/driver/Convert.h"
 #include "codegen/driver/Program.h"
 #include "codegen/driver/Work.h"
+#include "graph/analysis/StoredParts.h"
 #include "graph/analysis/Weights.h"
 #include "runtime/engine/Writer.h"
 #include <numeric>
@@ -109,7 +110,8 @@ private:
     for (const std::vector<uint32_t> &own : operands)
       step.args.push_back({own[launch % own.size()], 0});
     bool isLast = launch + 1 == launches;
-    for (auto [i, type] : llvm::enumerate(kernel.getResultTypes())) {
+    for (unsigned i = 0; i < kernel.getNumResults(); ++i) {
+      Type type = graph::getStoredType(kernel, i);
       CHARONIA_ASSIGN_OR_RETURN(uint32_t number,
                                 addBuffer(isLast ? engine::Buffer::Kind::Output
                                                  : engine::Buffer::Kind::Arena,

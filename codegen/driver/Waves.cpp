@@ -1,6 +1,7 @@
 #include "codegen/driver/Waves.h"
 #include "codegen/driver/Convert.h"
 #include "codegen/driver/InPlace.h"
+#include "codegen/driver/JoinParts.h"
 #include "codegen/driver/Work.h"
 #include "graph/analysis/Updates.h"
 #include "graph/ir/Dialect.h"
@@ -24,15 +25,18 @@ constexpr int64_t spareBytes = 1 << 20;
 /// have ended, and how many further ones are looked at for it.
 constexpr size_t mostInWave = 16, mostAhead = 128;
 
-/// Views of what kernels give, and what they are views of.
+/// Views of what kernels give, and what they are views of. What is stored as a
+/// part of a value lies in its memory.
 Value rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (op->getNumOperands() == 0 ||
-        isa<graph::KernelOp, graph::RepeatOp, func::CallOp>(op))
+        isa<graph::KernelOp, graph::JoinedOp, graph::RepeatOp, func::CallOp>(
+            op))
       break;
     value = op->getOperand(0);
   }
-  return value;
+  Value joined = joinedOf(value);
+  return joined ? joined : value;
 }
 
 /// The values of a block that lie in the arena, in bytes at the sizes to
@@ -48,13 +52,17 @@ public:
 
   /// 0 for a weight, or what callers hold.
   int64_t bytesOf(Value value) const {
-    value = rootOf(value);
-    Operation *op = value.getDefiningOp();
+    Value root = rootOf(value);
+    Operation *op = root.getDefiningOp();
     bool isHeld =
-        op ? !isa<graph::KernelOp, graph::RepeatOp, func::CallOp>(op) : isWhole;
-    if (isHeld || (isWhole && op && returned.contains(value)))
+        op ? !isa<graph::KernelOp, graph::RepeatOp, func::CallOp>(op) &&
+                 !isa<graph::JoinedOp>(op)
+           : isWhole;
+    if (isHeld || (isWhole && op && returned.contains(root)))
       return 0;
-    Result<int64_t> size = sizeInBytes(value.getType()).evaluate(sizes);
+    // Of a part its own.
+    Type type = joinedOf(value) ? value.getType() : root.getType();
+    Result<int64_t> size = sizeInBytes(type).evaluate(sizes);
     return size ? *size : std::numeric_limits<int64_t>::max() / 4;
   }
   bool isReturned(Value root) const { return returned.contains(root); }
@@ -150,7 +158,7 @@ private:
           if (--readers[input] == 0)
             drop(input);
         for (Value result : kernel.getResults())
-          if (!readers.contains(result))
+          if (!readers.contains(rootOf(result)))
             drop(result);
       }
       wave.clear();
@@ -165,21 +173,29 @@ private:
     distinctInputs(graph::KernelOp kernel) const {
       llvm::SmallSetVector<Value, 4> roots;
       for (Value input : kernel.getInputs())
-        if (Value root = rootOf(input);
-            root.getDefiningOp() &&
-            segment.numbers.contains(root.getDefiningOp()))
+        if (Value root = rootOf(input); segment.isOwn(root))
           roots.insert(root);
       return roots;
     }
-    void drop(Value root) {
-      if (!segment.values.isReturned(root))
-        bytes -= segment.values.bytesOf(root);
+    void drop(Value value) {
+      if (!segment.values.isReturned(rootOf(value)))
+        bytes -= segment.values.bytesOf(value);
     }
     const Segment &segment;
     llvm::DenseMap<Value, unsigned> readers;
     SmallVector<graph::KernelOp> wave;
     int64_t bytes = 0;
   };
+
+  /// Whether it is a value that kernels of the segment give, or joined of such.
+  bool isOwn(Value root) const {
+    Operation *op = root.getDefiningOp();
+    return op && (numbers.contains(op) ||
+                  (isa<graph::JoinedOp>(op) &&
+                   llvm::all_of(op->getOperands(), [&](Value part) {
+                     return numbers.contains(part.getDefiningOp());
+                   })));
+  }
 
   /// The kernels of the segment that give the kernel's operands, or what these
   /// are views of.

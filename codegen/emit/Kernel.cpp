@@ -373,10 +373,15 @@ LogicalResult KernelBuilder::storeResults() {
       return failure();
     if (!takeShare(demand))
       return failure();
-    e.storeResult(*result, function.getArgument(inputs + i), value.getType(),
-                  demand);
+    store(i, *result, demand);
   }
   return success();
+}
+
+void KernelBuilder::store(unsigned result, Value tile, const Demand &demand) {
+  unsigned argument = kernel.getInputs().size() + result;
+  e.storeResult(tile, function.getArgument(argument), demand, {},
+                graph::getStoredPart(kernel, result));
 }
 
 FailureOr<Value> KernelBuilder::emitResult(const Demand &walked,

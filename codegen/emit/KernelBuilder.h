@@ -152,6 +152,9 @@ private:
   /// Of the instances of a cluster each stores its share of a tile; false where
   /// none has any.
   bool takeShare(Demand &demand);
+  /// Writes a tile of a result to its memory, or where it belongs in that of a
+  /// larger value.
+  void store(unsigned result, Value tile, const Demand &demand);
   /// The tile of a result that is stored as `demand` says, `walked` being the
   /// demand on what is walked.
   FailureOr<Value> emitResult(const Demand &walked, const Demand &demand);

@@ -130,9 +130,7 @@ LogicalResult KernelBuilder::storeParts(unsigned result, const Demand &tile) {
   FailureOr<Value> parts = e.emit(demand);
   if (failed(parts) || !takeShare(demand))
     return failure();
-  e.storeResult(*parts,
-                function.getArgument(kernel.getInputs().size() + result),
-                value.getType(), demand);
+  store(result, *parts, demand);
   return success();
 }
 
@@ -170,7 +168,6 @@ LogicalResult KernelBuilder::storeCells(unsigned result, const Demand &tile) {
       withoutUnusedAxes(throughMap(places, resultMaps[result], value));
   if (cell.tile != ArrayRef(tile::shapeOf(sum)))
     return kernel.emitOpError("has cells that are spread over tiles");
-  e.storeResult(sum, function.getArgument(kernel.getInputs().size() + result),
-                value.getType(), cell);
+  store(result, sum, cell);
   return success();
 }

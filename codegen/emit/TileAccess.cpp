@@ -183,7 +183,9 @@ AffineExpr TileEmitter::insideAsWhole(const Guard &guard,
          within;
 }
 
-TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
+TileEmitter::Access
+TileEmitter::makeAccess(const Demand &demand,
+                        std::optional<graph::StoredPart> part) {
   Exprs extents = graph::getShape(demand.value);
   graph::Facts known = facts(demand.tile);
   Coordinates joined{{},
@@ -196,6 +198,15 @@ TileEmitter::Access TileEmitter::makeAccess(const Demand &demand) {
       extent = constant(*known);
   for (AffineExpr coordinate : demand.coordinates)
     joined.map.push_back(unbounded(coordinate, demand.tile));
+  if (part) {
+    // What a tile has past the part's ends is another part's place.
+    AffineExpr &along = joined.map[part->axis];
+    along = graph::simplify(along - part->first, known);
+    joined.guards.push_back({along, part->count});
+    joined.guarded[part->axis] = true;
+    along = graph::simplify(along + part->offset, known);
+    joined.shape[part->axis] = part->extent;
+  }
   for (Guard &guard : joined.guards) {
     guard.coordinate = unbounded(guard.coordinate, demand.tile);
     guard = withoutDivision(guard, demand.tile);
@@ -280,8 +291,9 @@ FailureOr<Value> TileEmitter::emitLoad(const Demand &demand, Value buffer) {
   return value;
 }
 
-void TileEmitter::storeResult(Value tile, Value buffer, Type graphType,
-                              Demand demand, tile::UpdateAttr update) {
+void TileEmitter::storeResult(Value tile, Value buffer, Demand demand,
+                              tile::UpdateAttr update,
+                              std::optional<graph::StoredPart> part) {
   for (AffineExpr &c : demand.coordinates)
     c = simplify(c, demand.tile);
   Type storage = cast<tile::BufferType>(buffer.getType()).getElementType();
@@ -292,7 +304,7 @@ void TileEmitter::storeResult(Value tile, Value buffer, Type graphType,
     else
       tile = arith::ExtUIOp::create(builder, location, type, tile);
   }
-  Access access = makeAccess(demand);
+  Access access = makeAccess(demand, part);
   tile::StoreOp::create(builder, location, tile, buffer, access.symbols,
                         access.map, access.shape, access.rank, access.checks,
                         update);

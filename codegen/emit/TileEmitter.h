@@ -20,6 +20,7 @@
 #include "codegen/emit/Emit.h"
 #include "codegen/emit/Schedule.h"
 #include "codegen/tile/ir/TileDialect.h"
+#include "graph/analysis/StoredParts.h"
 #include "graph/ir/Dialect.h"
 #include "llvm/ADT/FunctionExtras.h"
 #include <map>
@@ -283,8 +284,9 @@ public:
   /// Writes a tile of a result; coordinates need not be simplified. With
   /// `update` several elements of the tile, and of other program instances, may
   /// have one place.
-  void storeResult(Value tile, Value buffer, mlir::Type graphType,
-                   Demand demand, tile::UpdateAttr update = {});
+  void storeResult(Value tile, Value buffer, Demand demand,
+                   tile::UpdateAttr update = {},
+                   std::optional<graph::StoredPart> part = {});
 
   // --- What Kernel.cpp calls -------------------------------------------------
 
@@ -343,7 +345,9 @@ private:
     llvm::SmallVector<int64_t> checks;
     int64_t rank;
   };
-  Access makeAccess(const Demand &demand);
+  /// `part`: of what is stored as a part of a larger value.
+  Access makeAccess(const Demand &demand,
+                    std::optional<graph::StoredPart> part = {});
   /// A coordinate as what is the same for a whole tile, and the range of the
   /// rest.
   std::pair<AffineExpr, graph::Interval>

@@ -97,6 +97,18 @@ def Graph_YieldOp : Graph_RawOp<"yield", [Pure, Terminator, ParentOneOf<["Kernel
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }
 
+def Graph_JoinedOp : Graph_RawOp<"joined", [Pure]> {
+  let summary = "The value whose parts kernels have stored in its memory";
+  let description = [{
+    The operands are results of kernels that say where in it they lie
+    (graph/analysis/StoredParts.h), and nothing else reads them. Made when an
+    engine is laid out.
+  }];
+  let arguments = (ins Variadic<Graph_Tensor>:$parts);
+  let results = (outs Graph_Tensor:$result);
+  let assemblyFormat = "$parts attr-dict `:` functional-type($parts, $result)";
+}
+
 // Steps that are as many as a size says. While a model is imported they stand in
 // its function: what depends on what is carried, or on the step's number, is done
 // again in each. `outline-steps` makes functions of them before any other pass.

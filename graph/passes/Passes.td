@@ -44,7 +44,8 @@ def SimplifyViews : Pass<"simplify-views", "mlir::func::FuncOp"> {
   let description = [{
     Composes the maps of a chain of views and builds it anew as slice, reshape,
     transpose, reshape, broadcast, where that takes fewer. A transpose of merged
-    heads between two reshapes becomes one transpose.
+    heads between two reshapes becomes one transpose. What is joined between
+    transposes that cancel is joined as it lies.
   }];
 }
 

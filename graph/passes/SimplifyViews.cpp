@@ -75,6 +75,33 @@ Value rolled(ConcatOp concat, OpBuilder &b) {
       b.getDenseI64ArrayAttr(SmallVector<int64_t>(shape.size(), 1)));
 }
 
+/// Values that are joined between transposes, some of which cancel: joined as
+/// they lie. Others are read in another order in either way.
+Value joinedAsTheyLie(TransposeOp back, OpBuilder &b) {
+  auto concat = back.getInput().getDefiningOp<ConcatOp>();
+  if (!concat || !concat->hasOneUse())
+    return {};
+  ArrayRef<int64_t> order = back.getPermutation();
+  auto undone = [&](Value input) -> Value {
+    auto there = input.getDefiningOp<TransposeOp>();
+    for (auto [i, d] : llvm::enumerate(order))
+      if (!there || there.getPermutation()[d] != (int64_t)i)
+        return {};
+    return there.getInput();
+  };
+  if (llvm::none_of(concat.getInputs(), undone))
+    return {};
+  SmallVector<Value> parts;
+  for (Value input : concat.getInputs()) {
+    Value part = undone(input);
+    parts.push_back(
+        part ? part
+             : Value(TransposeOp::create(b, back.getLoc(), input, order)));
+  }
+  int64_t axis = llvm::find(order, concat.getAxis()) - order.begin();
+  return ConcatOp::create(b, concat.getLoc(), parts, axis);
+}
+
 class SimplifyViews
     : public charonia::graph::impl::SimplifyViewsBase<SimplifyViews> {
   void runOnOperation() override {
@@ -83,6 +110,11 @@ class SimplifyViews
       builder.setInsertionPoint(concat);
       if (Value value = rolled(concat, builder))
         concat.replaceAllUsesWith(value);
+    });
+    getOperation().walk([&](TransposeOp back) {
+      builder.setInsertionPoint(back);
+      if (Value value = joinedAsTheyLie(back, builder))
+        back.replaceAllUsesWith(value);
     });
     // From the start, so that a chain's beginning is short when its end is
     // seen.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 #include <random>
+#include <set>
 
 using namespace mlir;
 namespace fs = std::filesystem;
@@ -87,6 +88,10 @@ struct SimtEngine::Memory {
   const std::byte *weights = nullptr;
   Array arena;
   std::vector<Array> inputs, outputs;
+  /// Buffers that steps of a wave have used, the wave by its last step, and how
+  /// often that ran before.
+  std::set<uint32_t> begun = {};
+  std::pair<size_t, int64_t> wave = {SIZE_MAX, 0};
 
   /// Alignment that a tensor's address is known to have, and no more.
   static uint64_t alignmentOf(const exec::PlannedTensor &tensor) {
@@ -217,6 +222,10 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
   launch.overlapsPrevious = step.code->waitsForPrevious;
   launch.waitsAtEnd = step.code->waitsAtEnd;
   uint32_t index = step.step - program->steps.data();
+  size_t wave = engine::lastOfWave(program->steps, index);
+  if (std::exchange(memory.wave, std::pair(wave, step.time)) !=
+      std::pair(wave, step.time))
+    memory.begun.clear();
   const engine::Repeat *repeat = repeatOf(index);
   std::vector<int64_t> symbols = plan.symbols;
   if (repeat)
@@ -229,11 +238,13 @@ Status SimtEngine::launch(const exec::PlannedStep &step,
                               argument.offset.evaluate(symbols));
     interpreter::Buffer place = memory.resolve(step.args[i], size - offset);
     // The arena is undefined where a buffer's life begins: numbers that are
-    // none, so that using them shows.
+    // none, so that using them shows. Of a wave that is the first use,
+    // whichever step's it is.
     bool isThereAlready =
         step.time > 0 && repeat && buffer.lastStep >= repeat->last;
     if (buffer.kind == Buffer::Kind::Arena && buffer.alias == engine::noIndex &&
-        buffer.firstStep == index && !isThereAlready)
+        wave == engine::lastOfWave(program->steps, buffer.firstStep) &&
+        !isThereAlready && memory.begun.insert(argument.buffer).second)
       std::memset(place.data, 0xff, place.bytes);
     launch.buffers.push_back(place);
   }

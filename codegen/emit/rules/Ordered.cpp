@@ -130,7 +130,7 @@ private:
     return e.emit(at(like, op.getInput(), index));
   }
   void write(const Demand &like, AffineExpr index, Value tile) {
-    e.storeResult(tile, buffer, op.getType(), at(like, op.getResult(), index));
+    e.storeResult(tile, buffer, at(like, op.getResult(), index));
   }
 
   /// Result and total of a block along the last axis of its tile.
@@ -299,7 +299,7 @@ LogicalResult sort(graph::SortOp op, TileEmitter &e, const Demand &demand,
     FailureOr<Value> keys = e.emit(input);
     if (failed(keys))
       return failure();
-    e.storeResult(*keys, buffer, op.getType(), at);
+    e.storeResult(*keys, buffer, at);
     return SmallVector<Value>{};
   };
   if (failed(e.loop((n + (block - 1)).floorDiv(block), {}, copy)))

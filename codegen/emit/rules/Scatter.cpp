@@ -110,7 +110,7 @@ LogicalResult copyInput(Op op, TileEmitter &e, const Demand &demand,
     FailureOr<Value> tile = e.emit(input);
     if (failed(tile))
       return failure();
-    e.storeResult(*tile, buffer, op.getType(), d);
+    e.storeResult(*tile, buffer, d);
     return SmallVector<Value>{};
   };
   return success(
@@ -144,7 +144,7 @@ LogicalResult writeInOrder(
         return failure();
       update = meet(op, e, *old, update);
     }
-    e.storeResult(update, buffer, op.getType(), at);
+    e.storeResult(update, buffer, at);
     return SmallVector<Value>{};
   };
   return success(succeeded(e.loop(count, {}, body)));
@@ -179,7 +179,7 @@ LogicalResult updateInPlace(Op op, TileEmitter &e, const Demand &demand,
   target.value = op.getResult();
   for (auto [c, extent] : llvm::zip(demand.coordinates, extents))
     target.guards.push_back({e.simplify(c, demand.tile), extent});
-  e.storeResult(*update, buffer, op.getType(), std::move(target),
+  e.storeResult(*update, buffer, std::move(target),
                 tile::UpdateAttr::get(
                     e.context(), updateOf(op.getReduction(),
                                           isUnsignedElement(op.getType()))));

@@ -105,3 +105,33 @@ func.func @no_roll(%x: tensor<2x7x16xf32>, %z: tensor<2x7x16xf32>) -> (tensor<2x
   %7 = graph.concat %6, %4 {axis = 1 : i64} : (tensor<2x4x16xf32>, tensor<2x3x16xf32>) -> tensor<2x7x16xf32>
   return %2, %5, %7 : tensor<2x7x16xf32>, tensor<2x7x16xf32>, tensor<2x7x16xf32>
 }
+
+// -----
+
+// One of the parts is transposed and back again, the other is on its way.
+// CHECK-LABEL: @joined_between_transposes
+// CHECK-NEXT: %[[B:.*]] = graph.transpose %arg1 {permutation = array<i64: 0, 2, 3, 1>}
+// CHECK-NEXT: %[[C:.*]] = graph.concat %arg0, %[[B]] {axis = 3 : i64} : (tensor<2x4x6x8xf32>, tensor<2x4x6x5xf32>) -> tensor<2x4x6x13xf32>
+// CHECK-NEXT: return %[[C]]
+func.func @joined_between_transposes(%a: tensor<2x4x6x8xf32>, %b: tensor<2x5x4x6xf32>) -> tensor<2x4x6x13xf32> {
+  %0 = graph.transpose %a {permutation = array<i64: 0, 3, 1, 2>} : (tensor<2x4x6x8xf32>) -> tensor<2x8x4x6xf32>
+  %1 = graph.concat %0, %b {axis = 1 : i64} : (tensor<2x8x4x6xf32>, tensor<2x5x4x6xf32>) -> tensor<2x13x4x6xf32>
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 2, 3, 1>} : (tensor<2x13x4x6xf32>) -> tensor<2x4x6x13xf32>
+  return %2 : tensor<2x4x6x13xf32>
+}
+
+// -----
+
+// Nothing cancels, and another reads what is joined.
+// CHECK-LABEL: @joined_and_transposed
+// CHECK-COUNT-2: graph.concat {{.*}} {axis = 1 : i64}
+func.func @joined_and_transposed(%a: tensor<2x4x6x8xf32>, %b: tensor<2x5x4x6xf32>) -> (tensor<2x4x6x13xf32>, tensor<2x4x6x13xf32>, tensor<2x13x4x6xf32>) {
+  %0 = graph.transpose %a {permutation = array<i64: 0, 3, 2, 1>} : (tensor<2x4x6x8xf32>) -> tensor<2x8x6x4xf32>
+  %1 = graph.reshape %0 : (tensor<2x8x6x4xf32>) -> tensor<2x8x4x6xf32>
+  %2 = graph.concat %1, %b {axis = 1 : i64} : (tensor<2x8x4x6xf32>, tensor<2x5x4x6xf32>) -> tensor<2x13x4x6xf32>
+  %3 = graph.transpose %2 {permutation = array<i64: 0, 2, 3, 1>} : (tensor<2x13x4x6xf32>) -> tensor<2x4x6x13xf32>
+  %4 = graph.transpose %a {permutation = array<i64: 0, 3, 1, 2>} : (tensor<2x4x6x8xf32>) -> tensor<2x8x4x6xf32>
+  %5 = graph.concat %4, %b {axis = 1 : i64} : (tensor<2x8x4x6xf32>, tensor<2x5x4x6xf32>) -> tensor<2x13x4x6xf32>
+  %6 = graph.transpose %5 {permutation = array<i64: 0, 2, 3, 1>} : (tensor<2x13x4x6xf32>) -> tensor<2x4x6x13xf32>
+  return %3, %6, %5 : tensor<2x4x6x13xf32>, tensor<2x4x6x13xf32>, tensor<2x13x4x6xf32>
+}

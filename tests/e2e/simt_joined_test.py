@@ -1,0 +1,123 @@
+"""Concatenations of what kernels compute: these store it where it belongs. On the CPU, and for a GPU thread by thread by
+charonia-simt, with memory that is filled with NaN where a value's life begins."""
+
+from __future__ import annotations
+
+import json
+
+import harness
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from branches import Graph, inception
+
+ORDERS = [(0, "late"), (1, "seeded"), (2, "early")]
+
+
+def fire():
+    """Squeeze and two expansions, of channels that fill no tile."""
+    g = Graph(1, [2, 19, 9, 7])
+    x, channels = "x", 19
+    for left, right in ((16, 24), (33, 7), (5, 64)):
+        s = g.conv(x, channels, 8)
+        x, channels = g.add("Concat", g.conv(s, 8, left), g.conv(s, 8, right, 3), axis=1), left + right
+    return g.model(x)
+
+
+def unet():
+    """What goes on is read once more, beside what comes back."""
+    g = Graph(2, [1, 3, 16, 24])
+    one = g.conv("x", 3, 12, 3)
+    two = g.conv(g.add("MaxPool", one, kernel_shape=[2, 2], strides=[2, 2]), 12, 20, 3)
+    low = g.conv(g.add("MaxPool", two, kernel_shape=[2, 2], strides=[2, 2]), 20, 40, 3)
+    scales = g.weight(np.array([1, 1, 2, 2], np.float32))
+    up = lambda x: g.add("Resize", x, "", scales, mode="linear")
+    x = g.conv(g.add("Concat", two, up(low), axis=1), 60, 24, 3)
+    x = g.conv(g.add("Concat", one, up(x), axis=1), 36, 8, 3)
+    return g.model(x)
+
+
+def halves():
+    """Both halves of an image and what is computed of the second one, as detectors have it."""
+    g = Graph(3, [1, 24, 10, 10])
+    y = g.conv("x", 24, 32)
+    first, second = (g.add("Slice", y, *(g.weight(np.array([n])) for n in at)) for at in ((0, 16, 1), (16, 32, 1)))
+    third = g.conv(g.conv(second, 16, 16, 3), 16, 16, 3)
+    x = g.conv(g.add("Concat", first, second, third, axis=1), 48, 20)
+    # In another order, and not all of it.
+    some = g.add("Slice", y, *(g.weight(np.array([n])) for n in (3, 10, 1)))
+    return g.model(x, g.add("Concat", second, third, some, axis=1))
+
+
+def products():
+    """Along each dimension, of products that have other shapes on the way; returned, and read by others."""
+    g = Graph(4, [6, 10, 40])
+    a, b, c = (g.gemm("x", 40, n) for n in (24, 33, 64))
+    last = g.add("Concat", a, b, c, axis=2)
+    long = g.add("Concat", g.gemm("x", 40, 16), g.gemm(g.add("Tanh", c), 64, 16), axis=1)
+    images = g.add("Concat", g.gemm("x", 40, 16), g.add("Softmax", g.gemm("x", 40, 16), axis=2), axis=0)
+    shape = g.weight(np.array([6, 2, 5, 33]))
+    folded = g.add("Concat", g.add("Reshape", b, shape), g.add("Relu", g.add("Reshape", b, shape)), axis=3)
+    return g.model(last, long, images, b, folded)
+
+
+def nested():
+    """Joined values that are joined, one value twice, an input, rows of a reduction."""
+    g = Graph(5, [4, 6, 32])
+    a, b = g.gemm("x", 32, 16), g.gemm("x", 32, 8)
+    inner = g.add("Concat", a, b, axis=2)
+    outer = g.add("Concat", inner, g.gemm(b, 8, 24), a, a, axis=2)
+    mean = g.add("ReduceMean", "x", g.weight(np.array([2])), keepdims=1)
+    most = g.add("ReduceMax", g.gemm("x", 32, 48), g.weight(np.array([2])), keepdims=1)
+    return g.model(outer, g.add("Concat", mean, most, axis=2), g.add("Concat", "x", g.gemm("x", 32, 40), axis=2))
+
+
+MODELS = dict(fire=fire, unet=unet, halves=halves, products=products, nested=nested, inception=inception)
+# Kernels that still join something: in float32 those that transpose it for the caller, in float16 those that convert it, too.
+LEFT = dict(fire=(1, 1), unet=(0, 0), halves=(1, 1), products=(0, 4), nested=(0, 2), inception=(1, 1))
+
+
+def joins(engine) -> int:
+    result = harness.invoke("inspect", engine, "--json")
+    assert result.kind == "ok", result
+    kernels = json.loads(result.stdout)["programs"][0]["kernels"]
+    return sum(any(op.startswith("concat") for op in kernel["ops"]) for kernel in kernels)
+
+
+def check(tmp_path, model: onnx.ModelProto, target, precision, limit, batch=0) -> int:
+    """How many kernels join, once all values are right."""
+    path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
+    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    shapes = {"x": ["1..2..8", *shape[1:]]} if batch else None
+    if batch:
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+        shape[0] = batch
+    onnx.save(model, path)
+    is_gpu = target.startswith("sm_")
+    extra = dict(dump=dump) if is_gpu else {}
+    harness.compile_model(path, engine, target=target, precision=precision, shapes=shapes, **extra)
+    x = np.random.default_rng(9).standard_normal(shape).astype(np.float32)
+    names = [o.name for o in model.graph.output]
+    wants = onnxruntime.InferenceSession(path).run(names, {"x": x})
+    for seed, copies in ORDERS if is_gpu else ORDERS[:1]:
+        order = dict(device="simt", dump=dump, extra=["--seed", str(seed), "--copies", copies]) if is_gpu else {}
+        for got, want in zip(harness.run_engine(engine, {"x": x}, names, tmp_path / "run", **order), wants):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=0, atol=limit * np.abs(want).max())
+    return joins(engine)
+
+
+@pytest.mark.parametrize("target, precision, limit", [
+    ("cpu", "fp32", 1e-5), ("sm_90a", "fp16", 6e-3), ("sm_80", "fp32", 1e-4),
+])  # fmt: skip
+@pytest.mark.parametrize("name", MODELS)
+def test_joined(tmp_path, name, target, precision, limit):
+    assert check(tmp_path, MODELS[name](), target, precision, limit) == LEFT[name][precision == "fp16"]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("name", ["unet", "halves", "inception"])
+def test_open_batch(tmp_path, name, target, batch):
+    assert check(tmp_path, MODELS[name](), target, "fp32", 1e-4, batch) == LEFT[name][0]
