@@ -81,6 +81,8 @@ std::vector<Stage> programStages(const PipelineOptions &options) {
        }},
       {"prepare",
        [options](OpPassManager &passes) {
+         // Where layouts and casts stand, and products are the model's own.
+         passes.addPass(createOrderTerms());
          // Before what else reads the same rows is joined with them.
          if (options.device == DeviceKind::Cuda)
            passes.addNestedPass<func::FuncOp>(createPairColumns());

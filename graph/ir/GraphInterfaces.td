@@ -131,6 +131,12 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       end of all of them leave the result as it is. Empty otherwise.
     }], "::llvm::SmallVector<int64_t>", "getTermRuns", (ins), "", [{ return {}; }]>,
     InterfaceMethod<[{
+      For a contraction that adds up products of what has the same index along one
+      dimension of each operand: those dimensions, one an operand. Both operands in
+      another order along them, the same for both, give the same result up to
+      rounding. Empty otherwise.
+    }], "::llvm::SmallVector<int64_t>", "getTermDims", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<[{
       Where scaling an index of an operand's dimension scales the same index of a
       dimension of the result, as it does for weights of contractions; nothing
       where no operand acts so.

@@ -50,6 +50,28 @@ charonia::graph::commonRefinement(ArrayRef<AffineExpr> a,
   return refinement;
 }
 
+std::optional<Exprs> charonia::graph::cutIntoRuns(AffineExpr extent,
+                                                  Exprs runs) {
+  Exprs parts;
+  llvm::erase_if(runs, [&](AffineExpr e) { return e == extent; });
+  while (!runs.empty()) {
+    // The longest is a multiple of all others.
+    auto longest = llvm::find_if(runs, [&](AffineExpr e) {
+      return llvm::all_of(
+          runs, [&](AffineExpr other) { return !!exactQuotient(e, other); });
+    });
+    AffineExpr count =
+        longest == runs.end() ? AffineExpr() : exactQuotient(extent, *longest);
+    if (!count)
+      return std::nullopt;
+    parts.push_back(count);
+    extent = *longest;
+    runs.erase(longest);
+  }
+  parts.push_back(extent);
+  return parts;
+}
+
 std::optional<SunkTranspose>
 charonia::graph::sinkTranspose(ArrayRef<AffineExpr> input,
                                ArrayRef<int64_t> permutation,

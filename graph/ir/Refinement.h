@@ -19,6 +19,10 @@ struct Refinement {
 std::optional<Refinement> commonRefinement(llvm::ArrayRef<mlir::AffineExpr> a,
                                            llvm::ArrayRef<mlir::AffineExpr> b);
 
+/// An extent as parts, the outermost first, such that runs of these lengths are
+/// made of whole ones; nothing where one is no multiple of all shorter ones.
+std::optional<Exprs> cutIntoRuns(mlir::AffineExpr extent, Exprs runs);
+
 /// The reshape to `result` of a transpose by `permutation`, as a reshape with a
 /// transpose behind it: both work on dimensions that are neighbours on either
 /// side. Nothing where they are not.

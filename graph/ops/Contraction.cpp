@@ -87,6 +87,11 @@ std::optional<Columns> MatmulOp::getColumns() {
   return Columns{1, rank - 1, (unsigned)getShape(getResult()).size() - 1};
 }
 
+SmallVector<int64_t> MatmulOp::getTermDims() {
+  return {int64_t(getShape(getLhs()).size()) - 1,
+          int64_t(getShape(getRhs()).size()) - 2};
+}
+
 /// Whether `parts` has sums of parts of each of some rows.
 static bool arePartsOf(ArrayRef<AffineExpr> rows, Value parts) {
   Exprs shape = getShape(parts);
@@ -247,6 +252,12 @@ SmallVector<int64_t> ConvOp::getTermRuns() {
   if (joined && *channels * *columns % aligned == 0 &&
       *channels * getStrides()[last] % aligned == 0 &&
       *channels * *width % aligned == 0)
+    return {};
+  return {channelDim(), channelDim()};
+}
+
+SmallVector<int64_t> ConvOp::getTermDims() {
+  if (getGroups() != 1)
     return {};
   return {channelDim(), channelDim()};
 }

@@ -12,6 +12,7 @@ def Graph_MatmulOp : Graph_Contraction<"matmul"> {
   }];
   let arguments = (ins Graph_Tensor:$lhs, Graph_Tensor:$rhs);
   let extraClassDeclaration = commonDecl # columnsDecl # [{
+    ::llvm::SmallVector<int64_t> getTermDims();
     std::optional<::charonia::graph::Permuted> getPermuted(unsigned operand,
         ::llvm::ArrayRef<int64_t> permutation);
   }];
@@ -31,6 +32,7 @@ def Graph_ConvOp : Graph_Contraction<"conv"> {
   let extraClassDeclaration = commonDecl # columnsDecl # [{
     std::optional<::charonia::graph::Permuted> getChannelsLastForm();
     ::llvm::SmallVector<int64_t> getTermRuns();
+    ::llvm::SmallVector<int64_t> getTermDims();
     int64_t getOperandReads(unsigned operand);
     std::optional<::charonia::graph::Columns> getScaledColumns();
     std::optional<::charonia::graph::ZeroPadding> getZeroPadding();

@@ -173,6 +173,22 @@ def MergeContractions : Pass<"merge-contractions", "mlir::func::FuncOp"> {
     Option<"apartRows", "apart-rows", "int64_t", "0", "Rows from which results that meet are computed apart; 0: never">];
 }
 
+def OrderTerms : Pass<"order-terms", "mlir::ModuleOp"> {
+  let summary = "Products with weights take their terms in the order of memory";
+  let description = [{
+    Before: a product with weights whose other operand is a view that puts what lies in memory
+    in another order along the terms, as [N, H, W, C] that is flattened to [N, C * H * W], perhaps
+    under operators element by element. After: the view without that order, and the weights in
+    that of memory, which split-prepare stores (`setStored`). Weights of many bytes that others
+    read in their own order stay as they are, and so do narrow ones that are widened where they
+    are multiplied, and what others read moved: it may be stored for them. Runs once layouts are assigned, and before weights are joined or packed.
+  }];
+  let options = [
+    Option<"mostTwice", "most-twice", "int64_t", "1 << 20",
+           "Bytes of weights that may be stored in both orders">
+  ];
+}
+
 def PairColumns : Pass<"pair-columns", "mlir::func::FuncOp"> {
   let summary = "Columns that meet element by element become neighbours";
   let description = [{
