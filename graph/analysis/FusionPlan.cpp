@@ -41,6 +41,8 @@ FusionPlan::FusionPlan(Block &block, ArrayRef<Symbol> symbols,
   forceReturned();
   forceTangledViews();
   forceStridedReads();
+  if (limits.instances > 0)
+    forceSingleReads();
   forceChosenRows();
   if (limits.denseRows) {
     forceRuns();

@@ -138,6 +138,8 @@ private:
   mlir::Value behindAliases(mlir::Value value) const;
   mlir::Operation *scattersBehind(mlir::Value value) const;
   void forceStridedReads();
+  mlir::Operation *scattersTermsOf(mlir::OpOperand &use, unsigned terms) const;
+  void forceSingleReads();
   void forceChosenRows();
   int64_t chosenRows(mlir::OpOperand &use,
                      llvm::SmallVectorImpl<mlir::Operation *> &choosers) const;

@@ -149,3 +149,12 @@ def test_narrow_weights(tmp_path, target, precision, rows):
     want = run_peer(m, flat) @ (q * s)
     result = m.add("MatMul", flat, m.add("DequantizeLinear", "q", "s", axis=1))
     check(m, tmp_path, result, target, precision, ordered=False, want=want)
+
+
+def test_no_weights(tmp_path):
+    """What is no weight stays in its order: the kernel in front stores its rows in the product's."""
+    m = Model(6)
+    flat = m.add("Flatten", image(m, 64, 24, 7, 7))
+    m.check(tmp_path, m.add("MatMul", flat, m.input("w", 1176, 1024)), None, "sm_90a", "fp16")
+    (stage,) = tmp_path.glob("dump/*-kernels.mlir")
+    assert read_in_order(stage.read_text())
