@@ -21,7 +21,7 @@ public:
   TrialBuilder(graph::KernelOp kernel, const CompiledKernel &compiled,
                const Backend &backend, unsigned launches)
       : kernel(kernel), compiled(compiled), backend(backend),
-        launches(launches),
+        launches(launches), fills(countParts(kernel)),
         symbols(graph::getSymbols(kernel->getParentOfType<ModuleOp>())) {}
 
   Result<std::vector<std::byte>> run() {
@@ -41,6 +41,13 @@ public:
 
 private:
   Signature &signature() { return manifest.signature; }
+
+  /// Results that are stored as parts of something larger.
+  static unsigned countParts(graph::KernelOp kernel) {
+    return llvm::count_if(kernel.getResults(), [&](OpResult result) {
+      return graph::getStoredPart(kernel, result.getResultNumber()).has_value();
+    });
+  }
 
   void describe() {
     engine::Kernel entry;
@@ -73,7 +80,7 @@ private:
                               sizeInBytes(type).evaluate(compiled.sizes));
     buffer.size = size;
     buffer.alignment = backend.device() == DeviceKind::Cpu ? 64 : 256;
-    buffer.lastStep = launches - 1;
+    buffer.lastStep = launches + fills - 1;
     program.buffers.push_back(std::move(buffer));
     return uint32_t(program.buffers.size() - 1);
   }
@@ -107,9 +114,10 @@ private:
     engine::Step step;
     step.symbols.resize(symbols.size());
     std::iota(step.symbols.begin(), step.symbols.end(), 0);
-    for (const std::vector<uint32_t> &own : operands)
-      step.args.push_back({own[launch % own.size()], 0});
+    for (const std::vector<uint32_t> &buffers : operands)
+      step.args.push_back({buffers[launch % buffers.size()], 0});
     bool isLast = launch + 1 == launches;
+    uint32_t own = isLast ? launch + fills : launch;
     for (unsigned i = 0; i < kernel.getNumResults(); ++i) {
       Type type = graph::getStoredType(kernel, i);
       CHARONIA_ASSIGN_OR_RETURN(uint32_t number,
@@ -117,7 +125,9 @@ private:
                                                  : engine::Buffer::Kind::Arena,
                                           type));
       engine::Buffer &buffer = program.buffers[number];
-      buffer.firstStep = buffer.lastStep = launch;
+      buffer.firstStep = buffer.lastStep = own;
+      if (isLast && graph::getStoredPart(kernel, i))
+        addFill(number);
       if (isLast) {
         buffer.index = signature().outputs.size();
         CHARONIA_ASSIGN_OR_RETURN(TensorSpec spec,
@@ -128,6 +138,17 @@ private:
     }
     program.steps.push_back(std::move(step));
     return Status::ok();
+  }
+
+  /// Of what the last launch stores a part of the rest is compared, too.
+  void addFill(uint32_t number) {
+    engine::Buffer &buffer = program.buffers[number];
+    buffer.firstStep = program.steps.size();
+    engine::Step fill;
+    fill.kind = engine::Step::Kind::Fill;
+    fill.args = {{number, 0}};
+    fill.bytes = buffer.size;
+    program.steps.push_back(std::move(fill));
   }
 
   Result<std::vector<std::byte>> write() {
@@ -152,7 +173,7 @@ private:
   graph::KernelOp kernel;
   const CompiledKernel &compiled;
   const Backend &backend;
-  unsigned launches;
+  unsigned launches, fills;
   SmallVector<graph::Symbol> symbols;
   engine::Manifest manifest;
   engine::Program program;

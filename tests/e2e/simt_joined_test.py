@@ -121,3 +121,13 @@ def test_joined(tmp_path, name, target, precision, limit):
 @pytest.mark.parametrize("name", ["unet", "halves", "inception"])
 def test_open_batch(tmp_path, name, target, batch):
     assert check(tmp_path, MODELS[name](), target, "fp32", 1e-4, batch) == LEFT[name][0]
+
+
+def test_tuned(tmp_path):
+    """What a kernel leaves of a larger value is none of its results."""
+    model, engine = tmp_path / "m.onnx", tmp_path / "m.engine"
+    onnx.save(unet(), model)
+    extra = ["--tune=20", "--tuning-cache", tmp_path / "tuning"]
+    result = harness.invoke("compile", model, "-o", engine, "--target", "cpu", *extra)
+    assert result.kind == "ok" and "mistake" not in result.stderr, result
+    assert "tuned" in result.stderr + result.stdout, result
