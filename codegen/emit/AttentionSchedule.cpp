@@ -7,20 +7,33 @@ using namespace mlir;
 using namespace charonia;
 using namespace charonia::emit;
 
-/// Keys of a step, on a CPU. With 32 registers a vector of scores for each key
-/// stays in them. With 16 that would be too few multiplications for what a step
-/// costs besides: its scores lie in memory, in blocks of six keys by two
-/// vectors of queries, as many as leave out little of the last step. One step
-/// for all is no loop, and what it computes is written out: more code, slower.
-/// `length` 0: open. A step is for few then, too, and its code is there for
-/// each number of rows, so that more keys are for those that are optimized for
-/// many.
+/// Keys of a step in 32 registers, so that few of its last are none (of 49).
+static int64_t keysInRegisters(int64_t length) {
+  constexpr int64_t fewest = 13, most = 17, usual = 16;
+  constexpr double perStep = 2, worth = 0.9; // measured
+  auto cost = [&](int64_t keys) {
+    return llvm::divideCeil(length, keys) * (keys + perStep);
+  };
+  int64_t best = usual;
+  for (int64_t keys = fewest; length > usual && keys <= most; ++keys)
+    if (cost(keys) < std::min(worth * cost(usual), cost(best)))
+      best = keys;
+  return best;
+}
+
+/// Keys of a step, on a CPU. With 16 registers a vector of scores for each key
+/// would be too few multiplications for what a step costs besides: its scores
+/// lie in memory, in blocks of six keys by two vectors of queries, as many as
+/// leave out little of the last step. One step for all is no loop, and what it
+/// computes is written out: more code, slower. `length` 0: open. A step is for
+/// few then, too, and its code is there for each number of rows, so that more
+/// keys are for those that are optimized for many.
 static int64_t keysOfStep(int64_t registers, int64_t length, int64_t optimum) {
   constexpr int64_t block = 6, fewest = 3 * block, most = 10 * block,
                     many = 256;
   constexpr double perStep = 8, writtenOut = 1.4; // measured
   if (registers >= 32)
-    return 16;
+    return keysInRegisters(length);
   if (length == 0)
     return optimum < many ? fewest : 2 * fewest;
   int64_t best = most;
@@ -63,9 +76,11 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   if (cpu && isStatic(row))
     bm = m <= fewest ? 1 : m <= half ? half : bm;
   unsigned c = add(column, columns), r = add(row, bm);
-  if (cpu && !isStatic(row)) {
+  // A few known rows behind whole tiles: 49 are three tiles of 16 and one row.
+  bool leavesFew = isStatic(row) && m > 2 * bm && m % bm && m % bm <= fewest;
+  if (cpu && (leavesFew || !isStatic(row))) {
     s.groups[r].rest = bm;
-    s.groups[r].shortest = half;
+    s.groups[r].shortest = leavesFew ? bm : half;
     s.groups[r].singles = fewest;
   }
   s.axes = tiled({r, c});

@@ -240,6 +240,7 @@ std::vector<Param> params() {
         for (auto [queries, keys] : {std::pair<int64_t, int64_t>{1, 129},
                                      {63, 63},
                                      {65, 127},
+                                     {49, 49},
                                      {129, 65},
                                      {64, 200}})
           all.push_back({m, "empty", gpu, queries, keys});

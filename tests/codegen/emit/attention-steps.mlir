@@ -7,7 +7,9 @@
 // CHECK:           tile.dot {{.*}} : tensor<30x32xf32>, tensor<32x16xf32> -> tensor<30x16xf32>
 // CHECK:           tile.dot {{.*}} : tensor<32x30xf32>, tensor<30x16xf32> -> tensor<32x16xf32>
 // V4-LABEL: func.func @window
-// V4:         tile.dot {{.*}} : tensor<16x32xf32>, tensor<32x16xf32> -> tensor<16x16xf32>
+// V4:         tile.dot {{.*}} : tensor<17x32xf32>, tensor<32x16xf32> -> tensor<17x16xf32>
+// Rows that few are left of behind whole tiles are walked one by one.
+// V4:         scf.for {{.*}} -> (tensor<f32>, tensor<f32>, tensor<32xf32>)
 func.func @main(%q: tensor<4x3x49x32xf32>, %k: tensor<4x3x49x32xf32>, %v: tensor<4x3x49x32xf32>) -> tensor<4x3x49x32xf32> {
   %0 = graph.kernel "window"(%q, %k, %v) : (tensor<4x3x49x32xf32>, tensor<4x3x49x32xf32>, tensor<4x3x49x32xf32>) -> tensor<4x3x49x32xf32> {
   ^bb0(%a: tensor<4x3x49x32xf32>, %b: tensor<4x3x49x32xf32>, %c: tensor<4x3x49x32xf32>):
