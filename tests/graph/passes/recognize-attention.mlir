@@ -257,20 +257,35 @@ func.func @windows(%q: !q, %k: !q, %v: !q, %m: !m, %b: !b) -> !q {
 !w = tensor<24x81xf32>
 !m = tensor<24x1xf32>
 
-// A shape that takes rows apart is another matter.
+// What is added to scores while their rows are part of other dimensions is brought to their shape.
 // CHECK-LABEL: @flat
-// CHECK-NOT: graph.attention
-// CHECK: graph.softmax
-func.func @flat(%q: !q, %k: !q, %v: !q) -> !q {
+// CHECK-SAME: (%[[Q:.*]]: tensor{{.*}}, %[[K:.*]]: tensor{{.*}}, %[[V:.*]]: tensor{{.*}}, %[[M:.*]]: tensor
+// CHECK-NEXT: %[[BIAS:.*]] = graph.reshape %[[M]] {{.*}} -> tensor<1x1x9x9xf32>
+// CHECK-NEXT: graph.attention %[[Q]], %[[K]], %[[V]] bias %[[BIAS]]
+func.func @flat(%q: !q, %k: !q, %v: !q, %m: tensor<1x81xf32>) -> !q {
   %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (!q) -> !kt
   %0 = graph.matmul %q, %kt : (!q, !kt) -> !s
   %2 = graph.reshape %0 : (!s) -> !w
-  %i = graph.iota {axis = 0 : i64} : () -> !w
-  %3 = graph.add %2, %i : (!w, !w) -> !w
+  %3 = graph.add %2, %m : (!w, tensor<1x81xf32>) -> !w
   %4 = graph.reshape %3 : (!w) -> !s
   %5 = graph.softmax %4 {axis = 3 : i64} : (!s) -> !s
   %6 = graph.matmul %5, %v : (!s, !q) -> !q
   return %6 : !q
+}
+
+// -----
+
+// A softmax of rows that are in other dimensions is another matter.
+// CHECK-LABEL: @tangled
+// CHECK-NOT: graph.attention
+// CHECK: graph.softmax
+func.func @tangled(%q: tensor<4x6x8xf32>, %k: tensor<4x8x5xf32>, %v: tensor<4x5x8xf32>) -> tensor<4x6x8xf32> {
+  %0 = graph.matmul %q, %k : (tensor<4x6x8xf32>, tensor<4x8x5xf32>) -> tensor<4x6x5xf32>
+  %1 = graph.reshape %0 : (tensor<4x6x5xf32>) -> tensor<3x8x5xf32>
+  %2 = graph.softmax %1 {axis = 2 : i64} : (tensor<3x8x5xf32>) -> tensor<3x8x5xf32>
+  %3 = graph.reshape %2 : (tensor<3x8x5xf32>) -> tensor<4x6x5xf32>
+  %4 = graph.matmul %3, %v : (tensor<4x6x5xf32>, tensor<4x5x8xf32>) -> tensor<4x6x8xf32>
+  return %4 : tensor<4x6x8xf32>
 }
 
 // -----
@@ -338,21 +353,132 @@ func.func @shared_values(%q: tensor<6x5x8xf32>, %k: tensor<6x8x7xf32>, %v: tenso
 
 // -----
 
-// What is not attention in the end is left as it was: of more dimensions, with a mask that is scaled.
-// CHECK-LABEL: @five_dimensions
-// CHECK-NEXT:    graph.constant
-// CHECK-NEXT:    graph.matmul
-// CHECK-NEXT:    graph.add
-// CHECK-NEXT:    graph.mul
-// CHECK-NEXT:    graph.softmax
-// CHECK-NEXT:    graph.matmul
-// CHECK-NEXT:    return
-func.func @five_dimensions(%q: tensor<2x1x3x5x8xf32>, %k: tensor<2x1x3x8x7xf32>, %v: tensor<2x1x3x7x8xf32>, %m: tensor<5x7xf32>) -> tensor<2x1x3x5x8xf32> {
+// A mask that is scaled behind the product is scaled by itself, unless the factor is not known: what is not attention in
+// the end is left as it was.
+// CHECK-LABEL: @scaled_masks
+// CHECK-SAME: %[[M:[a-z0-9]*]]: tensor<5x7xf32>, %[[F:[a-z0-9]*]]: tensor<3x1x1xf32>
+// CHECK:      %[[S:.*]] = graph.matmul
+// CHECK-NEXT: %[[A:.*]] = graph.add %[[S]], %[[M]]
+// CHECK:      %[[HALF:.*]] = graph.mul %[[M]]
+// CHECK:      graph.attention {{.*}} bias %[[HALF]] {scale = 5.000000e-01
+// CHECK-NEXT: %[[X:.*]] = graph.mul %[[A]], %[[F]]
+// CHECK-NEXT: graph.softmax %[[X]]
+// CHECK-NEXT: graph.matmul
+!q = tensor<2x3x5x8xf32>
+!s = tensor<2x3x5x7xf32>
+func.func @scaled_masks(%q: !q, %k: tensor<2x3x8x7xf32>, %v: tensor<2x3x7x8xf32>, %m: tensor<5x7xf32>, %f: tensor<3x1x1xf32>) -> (!q, !q) {
   %half = graph.constant dense<0.5> : tensor<f32>
-  %0 = graph.matmul %q, %k : (tensor<2x1x3x5x8xf32>, tensor<2x1x3x8x7xf32>) -> tensor<2x1x3x5x7xf32>
-  %1 = graph.add %0, %m : (tensor<2x1x3x5x7xf32>, tensor<5x7xf32>) -> tensor<2x1x3x5x7xf32>
-  %2 = graph.mul %1, %half : (tensor<2x1x3x5x7xf32>, tensor<f32>) -> tensor<2x1x3x5x7xf32>
-  %3 = graph.softmax %2 {axis = 4 : i64} : (tensor<2x1x3x5x7xf32>) -> tensor<2x1x3x5x7xf32>
-  %4 = graph.matmul %3, %v : (tensor<2x1x3x5x7xf32>, tensor<2x1x3x7x8xf32>) -> tensor<2x1x3x5x8xf32>
-  return %4 : tensor<2x1x3x5x8xf32>
+  %0 = graph.matmul %q, %k : (!q, tensor<2x3x8x7xf32>) -> !s
+  %1 = graph.add %0, %m : (!s, tensor<5x7xf32>) -> !s
+  %2 = graph.mul %1, %half : (!s, tensor<f32>) -> !s
+  %3 = graph.softmax %2 {axis = 3 : i64} : (!s) -> !s
+  %4 = graph.matmul %3, %v : (!s, tensor<2x3x7x8xf32>) -> !q
+  %5 = graph.mul %1, %f : (!s, tensor<3x1x1xf32>) -> !s
+  %6 = graph.softmax %5 {axis = 3 : i64} : (!s) -> !s
+  %7 = graph.matmul %6, %v : (!s, tensor<2x3x7x8xf32>) -> !q
+  return %4, %7 : !q, !q
+}
+
+// -----
+
+!q = tensor<?x4x2x9x8xf32, affine_map<()[s0] -> (s0, 4, 2, 9, 8)>>
+!k = tensor<?x4x2x8x9xf32, affine_map<()[s0] -> (s0, 4, 2, 8, 9)>>
+!s = tensor<?x4x2x9x9xf32, affine_map<()[s0] -> (s0, 4, 2, 9, 9)>>
+
+// Images, windows, heads: a batch is a window where heads have a bias of their own, and an image where each window has
+// one, too, so that nothing has to be written out.
+// CHECK-LABEL: @five_dimensions
+// CHECK-SAME: %[[B:[a-z0-9]*]]: tensor<1x2x9x9xf32>, %[[M:[a-z0-9]*]]: tensor<4x1x9x9xf32>
+// CHECK-NOT:  graph.broadcast
+// CHECK:      graph.attention {{.*}} bias %[[B]] {scale = 1.000000e+00 : f64} {{.*}} -> tensor<?x2x9x8xf32
+// CHECK:      graph.reshape {{.*}} -> tensor<?x4x2x9x8xf32
+// CHECK:      %[[BOTH:.*]] = graph.add %[[B]], %[[M]] {{.*}} -> tensor<4x2x9x9xf32>
+// CHECK:      %[[BIAS:.*]] = graph.reshape %[[BOTH]] {{.*}} -> tensor<1x8x9x9xf32>
+// CHECK:      graph.attention {{.*}} bias %[[BIAS]] {{.*}} -> tensor<?x8x9x8xf32
+// CHECK-NOT:  graph.softmax
+module attributes {graph.symbols = [{name = "b", min = 1, max = 16, opt = 2, divisor = 1}]} {
+func.func @five_dimensions(%q: !q, %k: !k, %v: !q, %b: tensor<1x2x9x9xf32>, %m: tensor<4x1x9x9xf32>) -> (!q, !q) {
+  %0 = graph.matmul %q, %k : (!q, !k) -> !s
+  %1 = graph.add %0, %b : (!s, tensor<1x2x9x9xf32>) -> !s
+  %2 = graph.softmax %1 {axis = 4 : i64} : (!s) -> !s
+  %3 = graph.matmul %2, %v : (!s, !q) -> !q
+  %4 = graph.add %1, %m : (!s, tensor<4x1x9x9xf32>) -> !s
+  %5 = graph.softmax %4 {axis = 4 : i64} : (!s) -> !s
+  %6 = graph.matmul %5, %v : (!s, !q) -> !q
+  return %3, %6 : !q, !q
+}
+}
+
+// -----
+
+// Heads of a group share keys and values, whether a batch is a group or, for the sake of what is added, has all heads.
+// CHECK-LABEL: @groups
+// CHECK-NOT: graph.broadcast
+// CHECK: graph.attention {{.*}} : (tensor<6x2x9x8xf32>, tensor<6x1x7x8xf32>, tensor<6x1x7x8xf32>) -> tensor<6x2x9x8xf32>
+// CHECK: graph.attention {{.*}} : (tensor<2x6x9x8xf32>, tensor<2x3x7x8xf32>, tensor<2x3x7x8xf32>, tensor<1x6x9x7xf32>) -> tensor<2x6x9x8xf32>
+func.func @groups(%q: tensor<2x3x2x9x8xf32>, %k: tensor<2x3x1x8x7xf32>, %v: tensor<2x3x1x7x8xf32>, %m: tensor<3x2x9x7xf32>) -> (tensor<2x3x2x9x8xf32>, tensor<2x3x2x9x8xf32>) {
+  %0 = graph.matmul %q, %k : (tensor<2x3x2x9x8xf32>, tensor<2x3x1x8x7xf32>) -> tensor<2x3x2x9x7xf32>
+  %1 = graph.softmax %0 {axis = 4 : i64} : (tensor<2x3x2x9x7xf32>) -> tensor<2x3x2x9x7xf32>
+  %2 = graph.matmul %1, %v : (tensor<2x3x2x9x7xf32>, tensor<2x3x1x7x8xf32>) -> tensor<2x3x2x9x8xf32>
+  %3 = graph.add %0, %m : (tensor<2x3x2x9x7xf32>, tensor<3x2x9x7xf32>) -> tensor<2x3x2x9x7xf32>
+  %4 = graph.softmax %3 {axis = 4 : i64} : (tensor<2x3x2x9x7xf32>) -> tensor<2x3x2x9x7xf32>
+  %5 = graph.matmul %4, %v : (tensor<2x3x2x9x7xf32>, tensor<2x3x1x7x8xf32>) -> tensor<2x3x2x9x8xf32>
+  return %2, %5 : tensor<2x3x2x9x8xf32>, tensor<2x3x2x9x8xf32>
+}
+
+// -----
+
+!x = tensor<2x4x8x9xf32>
+!t = tensor<2x4x9x8xf32>
+!s = tensor<2x4x9x9xf32>
+
+// Values on the left of probabilities, whose rows are columns there; a softmax of scores of keys by queries.
+// CHECK-LABEL: @turned
+// CHECK-SAME: (%[[Q:.*]]: tensor{{.*}}, %[[K:.*]]: tensor{{.*}}, %[[V:.*]]: tensor
+// CHECK-DAG:  %[[QT:.*]] = graph.transpose %[[Q]] {permutation = array<i64: 0, 1, 3, 2>}
+// CHECK-DAG:  %[[KT:.*]] = graph.transpose %[[K]] {permutation = array<i64: 0, 1, 3, 2>}
+// CHECK-DAG:  %[[VT:.*]] = graph.transpose %[[V]] {permutation = array<i64: 0, 1, 3, 2>}
+// CHECK:      %[[A:.*]] = graph.attention %[[QT]], %[[KT]], %[[VT]] {scale = 1.000000e+00 : f64}
+// CHECK:      %[[Y:.*]] = graph.transpose %[[A]] {permutation = array<i64: 0, 1, 3, 2>}
+// CHECK-NEXT: return %[[Y]], %[[Y]]
+func.func @turned(%q: !x, %k: !x, %v: !x) -> (!x, !x) {
+  %qt = graph.transpose %q {permutation = array<i64: 0, 1, 3, 2>} : (!x) -> !t
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (!x) -> !t
+  %0 = graph.matmul %qt, %k : (!t, !x) -> !s
+  %1 = graph.softmax %0 {axis = 3 : i64} : (!s) -> !s
+  %2 = graph.transpose %1 {permutation = array<i64: 0, 1, 3, 2>} : (!s) -> !s
+  %3 = graph.matmul %v, %2 : (!x, !s) -> !x
+  %4 = graph.matmul %kt, %q : (!t, !x) -> !s
+  %5 = graph.softmax %4 {axis = 2 : i64} : (!s) -> !s
+  %6 = graph.matmul %v, %5 : (!x, !s) -> !x
+  return %3, %6 : !x, !x
+}
+
+// -----
+
+!q = tensor<2x4x9x8xf32>
+!k = tensor<2x4x8x9xf32>
+!s = tensor<2x4x9x9xf32>
+
+// Factors of rows are factors of queries; those of columns or single scores are none.
+// CHECK-LABEL: @row_scales
+// CHECK-SAME: (%[[Q:.*]]: tensor<{{.*}}>, %[[K:.*]]: tensor<{{.*}}>, %[[V:.*]]: tensor<{{.*}}>, %[[F:.*]]: tensor<4x1x1xf32>, %[[G:.*]]: tensor<9x1xf32>
+// CHECK:      %[[F4:.*]] = graph.reshape %[[F]] {{.*}} -> tensor<1x4x1x1xf32>
+// CHECK-NEXT: %[[P:.*]] = graph.mul %[[Q]], %[[F4]]
+// CHECK-NEXT: %[[D:.*]] = graph.div %[[P]], %[[G]]
+// CHECK:      graph.attention %[[D]], {{.*}}, %[[V]] {scale = 2.000000e+00 : f64}
+// CHECK:      graph.softmax
+// CHECK-NOT:  graph.attention
+func.func @row_scales(%q: !q, %k: !k, %v: !q, %f: tensor<4x1x1xf32>, %g: tensor<9x1xf32>, %h: tensor<1x9xf32>) -> (!q, !q) {
+  %two = graph.constant dense<2.0> : tensor<f32>
+  %0 = graph.matmul %q, %k : (!q, !k) -> !s
+  %1 = graph.div %0, %g : (!s, tensor<9x1xf32>) -> !s
+  %2 = graph.mul %1, %two : (!s, tensor<f32>) -> !s
+  %3 = graph.mul %f, %2 : (tensor<4x1x1xf32>, !s) -> !s
+  %4 = graph.softmax %3 {axis = 3 : i64} : (!s) -> !s
+  %5 = graph.matmul %4, %v : (!s, !q) -> !q
+  %6 = graph.mul %0, %h : (!s, tensor<1x9xf32>) -> !s
+  %7 = graph.softmax %6 {axis = 3 : i64} : (!s) -> !s
+  %8 = graph.matmul %7, %v : (!s, !q) -> !q
+  return %5, %8 : !q, !q
 }
