@@ -194,7 +194,8 @@ Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
   if (!isAsync || (few && keys <= 256)) {
     // Few instances are better short, and long steps over the keys pay while
     // the scores fit into registers.
-    chosen = {few ? 32 : tiles(64) > 8 * chips ? 128 : 64, n <= 128 ? 128 : 64};
+    bool tall = rows > 64 && tiles(64) > 8 * chips;
+    chosen = {few ? 32 : tall ? 128 : 64, n <= 128 ? 128 : 64};
   } else {
     // Instances of a multiprocessor run their products under each other's
     // arithmetic. Wide rows leave registers for two of 128 rows and steps of 64
