@@ -207,6 +207,11 @@ Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
               : tall  ? 2
                       : 3};
   }
+  // No step has more keys than there are: 49 of a window are one of 64.
+  constexpr int64_t fewestKeys = 16;
+  if (k.rowFactors > 0)
+    chosen.keys = std::min<int64_t>(
+        chosen.keys, llvm::bit_ceil<uint64_t>(std::max(keys, fewestKeys)));
   std::vector<AttentionTile> ranked;
   auto add = [&](AttentionTile tile) {
     tile.warps = tile.rows / 16;

@@ -1,3 +1,4 @@
+#include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/Views.h"
@@ -102,6 +103,72 @@ Value joinedAsTheyLie(TransposeOp back, OpBuilder &b) {
   return ConcatOp::create(b, concat.getLoc(), parts, axis);
 }
 
+/// What is repeated along the first of two dimensions that become one: x of [1,
+/// w, ..] as [n, w, ..], as [n w, ..].
+struct Repeated {
+  Value once; ///< [1, w, ..]
+  AffineExpr times, width;
+};
+
+std::optional<Repeated> repeatedOf(Value value) {
+  auto merged = value.getDefiningOp<ReshapeOp>();
+  auto repeat = merged ? merged.getInput().getDefiningOp<BroadcastOp>()
+                       : BroadcastOp();
+  if (!repeat)
+    return std::nullopt;
+  Exprs once = getShape(repeat.getInput()), all = getShape(repeat.getResult()),
+        out = getShape(value);
+  if (all.size() != out.size() + 1 || once.size() != all.size() ||
+      constantOf(once[0]) != 1 || constantOf(all[0]) == 1 ||
+      ArrayRef(once).drop_front() != ArrayRef(all).drop_front() ||
+      ArrayRef(all).drop_front(2) != ArrayRef(out).drop_front())
+    return std::nullopt;
+  return Repeated{repeat.getInput(), all[0], all[1]};
+}
+
+/// What is computed of weights, one of them repeated and the others the same
+/// for all repetitions, is computed once, and repeated: masks of windows that
+/// are the same for each image.
+Value repeatedBehind(GraphOpInterface op, WeightsOnly &weightsOnly,
+                     OpBuilder &b) {
+  Exprs out = getShape(op->getResult(0));
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto repeated = getShape(operand.get()).size() == out.size()
+                        ? repeatedOf(operand.get())
+                        : std::nullopt;
+    bool areSame = llvm::all_of(op->getOpOperands(), [&](OpOperand &other) {
+      Exprs shape = getShape(other.get());
+      return &other == &operand ||
+             (weightsOnly(other.get()) &&
+              (shape.size() < out.size() || constantOf(shape[0]) == 1));
+    });
+    if (!repeated || !areSame || !weightsOnly(repeated->once))
+      continue;
+    Location loc = op->getLoc();
+    auto typed = [&](ArrayRef<AffineExpr> front) {
+      Exprs shape(front);
+      shape.append(out.begin() + 1, out.end());
+      return makeType(shape, getElementTypeOrSelf(op->getResult(0)));
+    };
+    AffineExpr one = b.getAffineConstantExpr(1);
+    Exprs once = getShape(repeated->once);
+    Type type = makeType(ArrayRef(once).drop_front(),
+                         getElementTypeOrSelf(operand.get()));
+    Operation *inner = b.clone(*op);
+    inner->setOperand(operand.getOperandNumber(),
+                      ReshapeOp::create(b, loc, type, repeated->once));
+    inner->moveAfter(inner->getOperand(operand.getOperandNumber())
+                         .getDefiningOp());
+    inner->getResult(0).setType(typed(repeated->width));
+    Value pair = ReshapeOp::create(b, loc, typed({one, repeated->width}),
+                                   inner->getResult(0)),
+          all = BroadcastOp::create(
+              b, loc, typed({repeated->times, repeated->width}), pair);
+    return ReshapeOp::create(b, loc, op->getResult(0).getType(), all);
+  }
+  return {};
+}
+
 class SimplifyViews
     : public charonia::graph::impl::SimplifyViewsBase<SimplifyViews> {
   void runOnOperation() override {
@@ -110,6 +177,14 @@ class SimplifyViews
       builder.setInsertionPoint(concat);
       if (Value value = rolled(concat, builder))
         concat.replaceAllUsesWith(value);
+    });
+    WeightsOnly weightsOnly;
+    getOperation().walk([&](GraphOpInterface op) {
+      builder.setInsertionPoint(op);
+      if (op.getRole() != OpRole::Pointwise || op->getNumOperands() < 2)
+        return;
+      if (Value value = repeatedBehind(op, weightsOnly, builder))
+        op->getResult(0).replaceAllUsesWith(value);
     });
     getOperation().walk([&](TransposeOp back) {
       builder.setInsertionPoint(back);

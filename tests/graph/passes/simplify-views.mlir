@@ -135,3 +135,22 @@ func.func @joined_and_transposed(%a: tensor<2x4x6x8xf32>, %b: tensor<2x5x4x6xf32
   %6 = graph.transpose %5 {permutation = array<i64: 0, 2, 3, 1>} : (tensor<2x13x4x6xf32>) -> tensor<2x4x6x13xf32>
   return %3, %6, %5 : tensor<2x4x6x13xf32>, tensor<2x4x6x13xf32>, tensor<2x13x4x6xf32>
 }
+
+// -----
+
+// Masks of windows are the same for each image, however many there are.
+// CHECK-LABEL: @mask_of_each_image
+// CHECK: %[[ONCE:.*]] = graph.add {{.*}} : (tensor<4x1x7x7xf32>, tensor<1x3x7x7xf32>) -> tensor<4x3x7x7xf32>
+// CHECK: %[[ALL:.*]] = graph.broadcast {{.*}} -> tensor<?x4x3x7x7xf32
+// CHECK: graph.reshape %[[ALL]]
+module attributes {graph.symbols = [{name = "n", min = 1, opt = 2, max = 16, divisor = 1}]} {
+  func.func @mask_of_each_image(%x: tensor<?x3x7x7xf32, affine_map<()[s0] -> (s0 * 4, 3, 7, 7)>>) -> tensor<?x3x7x7xf32, affine_map<()[s0] -> (s0 * 4, 3, 7, 7)>> {
+    %m = graph.weight "mask" : tensor<1x4x1x7x7xf32>
+    %b = graph.weight "bias" : tensor<1x3x7x7xf32>
+    %0 = graph.broadcast %m : (tensor<1x4x1x7x7xf32>) -> tensor<?x4x1x7x7xf32, affine_map<()[s0] -> (s0, 4, 1, 7, 7)>>
+    %1 = graph.reshape %0 : (tensor<?x4x1x7x7xf32, affine_map<()[s0] -> (s0, 4, 1, 7, 7)>>) -> tensor<?x1x7x7xf32, affine_map<()[s0] -> (s0 * 4, 1, 7, 7)>>
+    %2 = graph.add %1, %b : (tensor<?x1x7x7xf32, affine_map<()[s0] -> (s0 * 4, 1, 7, 7)>>, tensor<1x3x7x7xf32>) -> tensor<?x3x7x7xf32, affine_map<()[s0] -> (s0 * 4, 3, 7, 7)>>
+    %3 = graph.add %x, %2 : (tensor<?x3x7x7xf32, affine_map<()[s0] -> (s0 * 4, 3, 7, 7)>>, tensor<?x3x7x7xf32, affine_map<()[s0] -> (s0 * 4, 3, 7, 7)>>) -> tensor<?x3x7x7xf32, affine_map<()[s0] -> (s0 * 4, 3, 7, 7)>>
+    return %3 : tensor<?x3x7x7xf32, affine_map<()[s0] -> (s0 * 4, 3, 7, 7)>>
+  }
+}
