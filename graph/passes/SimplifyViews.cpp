@@ -112,8 +112,8 @@ struct Repeated {
 
 std::optional<Repeated> repeatedOf(Value value) {
   auto merged = value.getDefiningOp<ReshapeOp>();
-  auto repeat = merged ? merged.getInput().getDefiningOp<BroadcastOp>()
-                       : BroadcastOp();
+  auto repeat =
+      merged ? merged.getInput().getDefiningOp<BroadcastOp>() : BroadcastOp();
   if (!repeat)
     return std::nullopt;
   Exprs once = getShape(repeat.getInput()), all = getShape(repeat.getResult()),
@@ -157,8 +157,8 @@ Value repeatedBehind(GraphOpInterface op, WeightsOnly &weightsOnly,
     Operation *inner = b.clone(*op);
     inner->setOperand(operand.getOperandNumber(),
                       ReshapeOp::create(b, loc, type, repeated->once));
-    inner->moveAfter(inner->getOperand(operand.getOperandNumber())
-                         .getDefiningOp());
+    inner->moveAfter(
+        inner->getOperand(operand.getOperandNumber()).getDefiningOp());
     inner->getResult(0).setType(typed(repeated->width));
     Value pair = ReshapeOp::create(b, loc, typed({one, repeated->width}),
                                    inner->getResult(0)),
