@@ -1,9 +1,9 @@
 #include "codegen/driver/JoinParts.h"
+#include "codegen/driver/Runs.h"
 #include "codegen/driver/StepResults.h"
 #include "graph/analysis/IterationSpace.h"
 #include "graph/analysis/StoredParts.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -21,6 +21,7 @@ constexpr unsigned mostResults = 8;
 struct Slice {
   Value of;
   AffineExpr first, count;
+  OpResult computed = {}; ///< By a kernel of its own, once there is one.
 };
 
 /// A result of a kernel of which some elements along an axis are an operand of
@@ -28,29 +29,23 @@ struct Slice {
 struct Source {
   OpResult result;
   unsigned axis = 0;
-  /// Whether nothing else reads the result.
+  /// Whether nothing reads the result but this join, by one operand of it, and
+  /// it has no place yet.
   bool isAlone = false;
 };
 
 /// Whether the view takes some elements along `axis` of its operand, one after
 /// the other, and all along others; gives the first.
 AffineExpr firstAlong(GraphOpInterface view, unsigned axis) {
-  AffineMap map = view.getOperandMap(0);
+  std::optional<Exprs> starts = boxStarts(view);
   Exprs in = graph::getShape(view->getOperand(0)),
         out = graph::getShape(view->getResult(0));
-  if (!map || in.size() != out.size() || map.getNumResults() != in.size())
+  if (!starts || in.size() != out.size())
     return {};
-  AffineExpr first;
-  for (auto [d, at] : llvm::enumerate(map.getResults())) {
-    AffineExpr begin =
-        graph::simplify(at - getAffineDimExpr(d, view->getContext()),
-                        graph::Facts::ofCoordinates(out));
-    if (d == axis)
-      first = begin;
-    else if (in[d] != out[d] || graph::constantOf(begin) != 0)
+  for (unsigned d = 0; d < in.size(); ++d)
+    if (d != axis && (in[d] != out[d] || graph::constantOf((*starts)[d]) != 0))
       return {};
-  }
-  return first && first.isSymbolicOrConstant() ? first : AffineExpr();
+  return (*starts)[axis];
 }
 
 class Join {
@@ -73,6 +68,10 @@ public:
     auto joined = graph::JoinedOp::create(b, kernel.getLoc(), whole.getType(),
                                           ValueRange());
     b.setInsertionPoint(joined);
+    // First, as it may read what others are made of: that is stored twice then.
+    for (Slice &slice : slices)
+      if (!sourceOf(slice).result)
+        slice.computed = compute(slice.of);
     AffineExpr offset = constant(0);
     for (const Slice &slice : slices) {
       // One by one, as a kernel that gives a further result is replaced.
@@ -80,10 +79,28 @@ public:
       offset = graph::simplify(offset + slice.count);
     }
     kernel->replaceAllUsesWith(joined);
+    llvm::SmallSetVector<Operation *, 8> before;
+    for (Value input : kernel.getInputs())
+      if (Operation *op = input.getDefiningOp())
+        before.insert(op);
     kernel.erase();
+    eraseUnread(before);
   }
 
 private:
+  /// Views that only this kernel has read.
+  static void eraseUnread(llvm::SmallSetVector<Operation *, 8> &views) {
+    while (!views.empty()) {
+      Operation *view = views.pop_back_val();
+      if (!view->use_empty() || view->getNumOperands() != 1 ||
+          !graph::isSameBytes(view))
+        continue;
+      if (Operation *op = view->getOperand(0).getDefiningOp())
+        views.insert(op);
+      view->erase();
+    }
+  }
+
   AffineExpr constant(int64_t value) {
     return getAffineConstantExpr(value, kernel.getContext());
   }
@@ -126,16 +143,16 @@ private:
 
   /// The kernel's result that an operand of this kernel is, whatever shapes it
   /// takes on the way that keep the joined axis.
-  Source sourceOf(Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
+  Source sourceOf(const Slice &slice) {
+    if (slice.computed)
+      return {slice.computed, axis, /*isAlone=*/true};
+    auto argument = dyn_cast<BlockArgument>(slice.of);
     if (!argument)
       return {};
     Exprs from = graph::getShape(argument);
     Source source;
-    source.isAlone = llvm::hasSingleElement(llvm::make_filter_range(
-        slices, [&](const Slice &slice) { return slice.of == value; }));
-    value = kernel.getInputs()[argument.getArgNumber()];
-    source.isAlone &= llvm::count(kernel.getInputs(), value) == 1;
+    Value value = kernel.getInputs()[argument.getArgNumber()];
+    source.isAlone = llvm::count(kernel.getInputs(), value) == 1;
     while (!value.getDefiningOp<graph::KernelOp>()) {
       Operation *view = value.getDefiningOp();
       if (!view || view->getNumOperands() != 1 || !graph::isSameBytes(view))
@@ -147,7 +164,7 @@ private:
     auto producer = value.getDefiningOp<graph::KernelOp>();
     auto found = axisOf(from, graph::getShape(value));
     if (!found || producer->getBlock() != kernel->getBlock() ||
-        !storesTiles(producer) || producer.getNumResults() >= mostResults)
+        !storesTiles(producer))
       return {};
     source.axis = *found;
     source.result = cast<OpResult>(value);
@@ -173,13 +190,18 @@ private:
   /// one that is computed here.
   bool mayBeStored() {
     unsigned computed = 0;
+    llvm::SmallDenseMap<Operation *, unsigned> added;
     for (const Slice &slice : slices) {
       Exprs own = graph::getShape(slice.of);
       own[axis] = shape[axis];
       if (own != shape)
         return false;
-      if (sourceOf(slice.of).result)
+      if (OpResult result = sourceOf(slice).result) {
+        auto producer = cast<graph::KernelOp>(result.getOwner());
+        if (producer.getNumResults() + ++added[producer] > mostResults)
+          return false;
         continue;
+      }
       ++computed;
       if (!isComputedHere(slice.of))
         return false;
@@ -207,10 +229,8 @@ private:
 
   /// Lets a kernel store the slice where it belongs, and gives what it stores.
   Value store(const Slice &slice, AffineExpr offset) {
-    Source source = sourceOf(slice.of);
-    if (!source.result)
-      source = {compute(slice.of), axis, /*isAlone=*/true};
-    else if (!source.isAlone)
+    Source source = sourceOf(slice);
+    if (!source.isAlone)
       source.result = addResult(source.result);
     graph::setStoredPart(
         cast<graph::KernelOp>(source.result.getOwner()),
@@ -279,11 +299,6 @@ void joinParts(func::FuncOp function, bool isWhole) {
        llvm::make_early_inc_range(function.getOps<graph::KernelOp>()))
     if (isWhole || llvm::none_of(kernel.getResults(), isReturned))
       Join(kernel).run();
-  // Views that only these kernels have read.
-  for (Block &block : function.getBody())
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (!isa<graph::KernelOp>(op) && isOpTriviallyDead(&op))
-        op.erase();
 }
 
 } // namespace charonia::driver

@@ -107,8 +107,7 @@ private:
     Operation *op = value.getDefiningOp();
     // The first of its parts is about to be stored.
     if (isa_and_present<graph::JoinedOp>(op))
-      return joined.emplace_back(
-          addResultBuffer(value, lastName(op->getLoc())));
+      return addResultBuffer(value, lastName(op->getLoc()));
     assert(graph::isWeight(op) && "a kernel's result has a buffer by now");
     std::string name = op->getAttrOfType<StringAttr>("name").str();
     if (auto known = weightBuffers.find(name); known != weightBuffers.end())
@@ -477,11 +476,6 @@ private:
   /// end.
   void finishLifetimes() {
     uint32_t last = program().steps.empty() ? 0 : program().steps.size() - 1;
-    // Whichever part a wave stores first.
-    for (uint32_t buffer : joined)
-      while (
-          program().steps[program().buffers[buffer].firstStep].besidePrevious)
-        --program().buffers[buffer].firstStep;
     for (engine::Buffer &buffer : program().buffers) {
       bool isArena = buffer.kind == engine::Buffer::Kind::Arena;
       if (buffer.kind == engine::Buffer::Kind::Input ||
@@ -517,8 +511,6 @@ private:
   /// States of steps with two places.
   llvm::DenseSet<Value> alternating;
   llvm::StringMap<uint32_t> weightBuffers;
-  /// Those of values that several kernels store parts of.
-  SmallVector<uint32_t> joined;
   /// Kernels so far.
   uint32_t launched = 0;
 };

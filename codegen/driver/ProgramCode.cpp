@@ -42,18 +42,25 @@ struct WaveAccess {
   size_t step;
   const engine::Argument *argument;
   bool writes;
-  /// Of what is stored as a part of a larger value: where it begins in it, over
-  /// the signature's symbols.
-  AffineExpr part = {};
+  /// Of what is stored as a part of a larger value: where in it, over the
+  /// signature's symbols.
+  std::optional<graph::StoredPart> part = {};
 
-  /// Parts of one buffer, as the places of a state that steps use in turn, or
-  /// what is joined, are taken to be apart where they begin at other
-  /// expressions.
+  /// Parts of one buffer, as the places of a state that steps use in turn, are
+  /// taken to be apart where they begin at other expressions.
   bool meets(const WaveAccess &other) const {
     return step != other.step && (writes || other.writes) &&
            (argument->buffer != other.argument->buffer ||
-            (argument->offset == other.argument->offset &&
-             !(part && other.part && part != other.part)));
+            (argument->offset == other.argument->offset && !isApart(other)));
+  }
+  /// Whether both are parts of one value that certainly have nothing in common.
+  bool isApart(const WaveAccess &other) const {
+    return part && other.part && part->extent == other.part->extent &&
+           (ends(*part, *other.part) || ends(*other.part, *part));
+  }
+  static bool ends(const graph::StoredPart &a, const graph::StoredPart &b) {
+    return graph::isNonNegative(graph::simplify(b.offset - a.offset - a.count),
+                                graph::Facts::ofCoordinates());
   }
 };
 } // namespace
@@ -75,10 +82,12 @@ LogicalResult checkWaves(const engine::Program &program,
     size_t inputs = step.args.size() - kernel.getNumResults();
     for (auto [number, argument] : llvm::enumerate(step.args)) {
       WaveAccess access{i, &argument, number >= inputs};
-      auto part = access.writes ? graph::getStoredPart(kernel, number - inputs)
-                                : std::nullopt;
-      if (part)
-        access.part = inSignature(part->offset, step);
+      if (access.writes)
+        access.part = graph::getStoredPart(kernel, number - inputs);
+      if (access.part)
+        for (AffineExpr *e :
+             {&access.part->offset, &access.part->count, &access.part->extent})
+          *e = graph::simplify(inSignature(*e, step));
       auto &others = used[rootOf(argument.buffer)];
       for (const WaveAccess &other : others)
         if (access.meets(other))

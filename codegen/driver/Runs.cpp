@@ -75,9 +75,7 @@ static void joinViews(Block &body) {
   }
 }
 
-/// Where a view begins that reads a box of its operand, of the same dimensions
-/// and as it lies; nothing for others.
-static std::optional<graph::Exprs> boxStarts(graph::GraphOpInterface view) {
+std::optional<graph::Exprs> boxStarts(graph::GraphOpInterface view) {
   if (view.getRole() != graph::OpRole::View || view->getNumOperands() != 1)
     return std::nullopt;
   graph::Exprs out = graph::getShape(view->getResult(0)), starts;

@@ -12,6 +12,10 @@ namespace charonia::driver {
 /// be told. Over shape symbols.
 mlir::AffineExpr runOffset(graph::GraphOpInterface view);
 
+/// Where a view begins that reads a box of its operand, of the same dimensions
+/// and as it lies; nothing for others.
+std::optional<graph::Exprs> boxStarts(graph::GraphOpInterface view);
+
 /// Kernels that read an operand only through one part of it, which is a run and
 /// starts at a multiple of `alignment` bytes, get that part as their operand:
 /// the view moves in front of the kernel. Kernels that differ in nothing but

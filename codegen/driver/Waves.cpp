@@ -3,6 +3,7 @@
 #include "codegen/driver/InPlace.h"
 #include "codegen/driver/JoinParts.h"
 #include "codegen/driver/Work.h"
+#include "graph/analysis/StoredParts.h"
 #include "graph/analysis/Updates.h"
 #include "graph/ir/Dialect.h"
 #include "llvm/ADT/BitVector.h"
@@ -61,9 +62,19 @@ public:
     if (isHeld || (isWhole && op && returned.contains(root)))
       return 0;
     // Of a part its own.
-    Type type = joinedOf(value) ? value.getType() : root.getType();
+    Type type =
+        joinedOf(value) ? partType(cast<OpResult>(value)) : root.getType();
     Result<int64_t> size = sizeInBytes(type).evaluate(sizes);
     return size ? *size : std::numeric_limits<int64_t>::max() / 4;
+  }
+  /// What of a kernel's result is stored as a part of another value.
+  static Type partType(OpResult result) {
+    auto part = graph::getStoredPart(cast<graph::KernelOp>(result.getOwner()),
+                                     result.getResultNumber());
+    graph::Exprs shape = graph::getShape(result);
+    if (part)
+      shape[part->axis] = part->count;
+    return graph::makeType(shape, getElementTypeOrSelf(result));
   }
   bool isReturned(Value root) const { return returned.contains(root); }
   bool hasOpenSizes() const { return !sizes.empty(); }

@@ -55,7 +55,8 @@ Operation *FusionPlan::scattersTermsOf(OpOperand &use, unsigned terms) const {
 /// time. A kernel that stores it costs what so many elements do (H200: 16 rows
 /// of 25088 terms, read for 32 tiles of columns, took 200 us).
 void FusionPlan::forceSingleReads() {
-  constexpr int64_t tile = 128, mostSingles = 1 << 19;
+  constexpr int64_t tile = 128;
+  constexpr uint64_t mostSingles = 1 << 19;
   for (Operation &op : block.without_terminator()) {
     auto reader = dyn_cast<GraphOpInterface>(&op);
     SmallVector<int64_t> terms =
@@ -70,7 +71,8 @@ void FusionPlan::forceSingleReads() {
               count = elementsOf({getShape(op.getOperand(i))[dim]}),
               others = elementsOf(op.getResult(0)) /
                        std::max<int64_t>(own / std::max<int64_t>(count, 1), 1);
-      if (own * llvm::divideCeil(std::max<int64_t>(others, 1), tile) <
+      if (llvm::SaturatingMultiply<uint64_t>(
+              own, llvm::divideCeil(std::max<int64_t>(others, 1), tile)) <
           mostSingles)
         continue;
       makeGroup(view);

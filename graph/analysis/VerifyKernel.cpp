@@ -1,5 +1,6 @@
 #include "graph/analysis/VerifyKernel.h"
 #include "graph/analysis/IterationSpace.h"
+#include "graph/analysis/StoredParts.h"
 #include "graph/analysis/Updates.h"
 #include "graph/analysis/Walked.h"
 #include "graph/analysis/Weights.h"
@@ -53,6 +54,10 @@ LogicalResult charonia::graph::verifyKernel(KernelOp kernel,
     return kernel.emitOpError("has more than one anchor");
   if (failed(verifyUpdate(kernel, replaced)))
     return failure();
+  if (kernel->hasAttr(kStoredPartsAttr))
+    return kernel.emitOpError(
+        "has results that are parts of other values, which they become when "
+        "the program is laid out");
   if (kernel->hasAttr(kWalksProductAttr) && !mayWalkProduct(kernel))
     return kernel.emitOpError("has no product that it could walk");
   if (!space || !getResultMaps(kernel))

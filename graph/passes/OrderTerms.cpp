@@ -24,6 +24,9 @@ struct Product {
   unsigned baseDim;
   SmallVector<SmallVector<int64_t>> transposes;
 
+  /// The same for all that share weights.
+  unsigned group = 0;
+
   OpOperand &operand() { return op->getOpOperand(weights); }
   bool sharesWeights(const Product &other) const {
     return base == other.base && baseDim == other.baseDim &&
@@ -40,6 +43,9 @@ struct OrderTerms : impl::OrderTermsBase<OrderTerms> {
       for (auto op : function.getBody().front().getOps<GraphOpInterface>())
         if (std::optional<Product> product = find(op))
           products.push_back(std::move(*product));
+    formGroups();
+    getOperation().walk(
+        [&](WeightOp op) { weightOps[op.getNameAttr()].push_back(op); });
     while (leaveOut())
       ;
     for (Product &product : products)
@@ -74,11 +80,28 @@ struct OrderTerms : impl::OrderTermsBase<OrderTerms> {
     return std::nullopt;
   }
 
+  void formGroups() {
+    llvm::DenseMap<Value, SmallVector<const Product *>> groups;
+    unsigned count = 0;
+    for (Product &product : products) {
+      auto &known = groups[product.base];
+      auto same = llvm::find_if(known, [&](const Product *other) {
+        return other->sharesWeights(product);
+      });
+      product.group = same == known.end() ? count++ : (*same)->group;
+      if (same == known.end())
+        known.push_back(&product);
+    }
+  }
+
   /// Leaves products out that had better stay as they are, which keeps others
   /// as they are; false: there are none.
   bool leaveOut() {
     onWay.clear();
+    groupOf.clear();
+    readAlike.clear();
     for (Product &product : products) {
+      groupOf[&product.operand()] = product.group;
       onWay.insert(product.op);
       ArrayRef<Operation *> moving = product.terms.getMoving();
       onWay.insert(moving.begin(), moving.end());
@@ -120,20 +143,19 @@ struct OrderTerms : impl::OrderTermsBase<OrderTerms> {
   }
 
   /// The operators that stand for the weight that `source` does.
-  SmallVector<Operation *> sameSources(Operation *source) {
-    SmallVector<Operation *> found{source};
-    if (isWeight(source))
-      getOperation().walk([&](WeightOp other) {
-        if (other != source &&
-            other.getName() == cast<WeightOp>(source).getName())
-          found.push_back(other);
-      });
-    return found;
+  ArrayRef<Operation *> sameSources(Operation *&source) {
+    return isWeight(source)
+               ? ArrayRef<Operation *>(
+                     weightOps[cast<WeightOp>(source).getNameAttr()])
+               : ArrayRef<Operation *>(source);
   }
 
   /// Whether all that read what is made of `weight` alone are products that
   /// take it as `product` does.
   bool isReadAlike(Value weight, const Product &product) {
+    auto [it, isNew] = readAlike.try_emplace({weight, product.group}, true);
+    if (!isNew)
+      return it->second;
     llvm::SetVector<Value> made;
     made.insert(weight);
     for (size_t i = 0; i < made.size(); ++i)
@@ -141,11 +163,9 @@ struct OrderTerms : impl::OrderTermsBase<OrderTerms> {
         Operation *reader = use.getOwner();
         if (reader->getNumResults() == 1 && weightsOnly(reader->getResult(0)))
           made.insert(reader->getResult(0));
-        else if (llvm::none_of(products, [&](Product &other) {
-                   return &other.operand() == &use &&
-                          other.sharesWeights(product);
-                 }))
-          return false;
+        else if (auto group = groupOf.find(&use);
+                 group == groupOf.end() || group->second != product.group)
+          return readAlike[{weight, product.group}] = false;
       }
     return true;
   }
@@ -168,24 +188,29 @@ struct OrderTerms : impl::OrderTermsBase<OrderTerms> {
 
   /// The weights in the product's order, the same for all that have it.
   Value inOrder(const Product &product) {
-    for (auto &[of, weights] : stored)
-      if (of->sharesWeights(product))
-        return weights;
-    OpBuilder builder(product.op);
-    builder.setInsertionPointAfterValue(product.base);
-    stored.push_back(
-        {&product, storedInOrder(builder, product.base, product.baseDim,
-                                 product.terms.getOrder())});
-    return stored.back().second;
+    Value &weights = stored[product.group];
+    if (!weights) {
+      OpBuilder builder(product.op);
+      builder.setInsertionPointAfterValue(product.base);
+      weights = storedInOrder(builder, product.base, product.baseDim,
+                              product.terms.getOrder());
+    }
+    return weights;
   }
 
   WeightsOnly weightsOnly;
   std::vector<Product> products;
+  /// Of the products' weights.
+  llvm::DenseMap<OpOperand *, unsigned> groupOf;
+  /// By a weight and who takes it; see isReadAlike.
+  llvm::DenseMap<std::pair<Value, unsigned>, bool> readAlike;
+  llvm::DenseMap<StringAttr, SmallVector<Operation *>> weightOps;
   /// The products, and what moves their terms.
   llvm::DenseSet<Operation *> onWay;
   /// Values with a dimension in order.
   llvm::DenseMap<std::pair<Value, int64_t>, Value> ordered;
-  std::vector<std::pair<const Product *, Value>> stored;
+  /// The weights of each group.
+  llvm::DenseMap<unsigned, Value> stored;
 };
 
 } // namespace

@@ -45,7 +45,7 @@ def SimplifyViews : Pass<"simplify-views", "mlir::func::FuncOp"> {
     Composes the maps of a chain of views and builds it anew as slice, reshape,
     transpose, reshape, broadcast, where that takes fewer. A transpose of merged
     heads between two reshapes becomes one transpose. What is joined between
-    transposes that cancel is joined as it lies. What is computed of weights that are
+    transposes that mostly cancel is joined as it lies. What is computed of weights that are
     repeated is computed once, and repeated.
   }];
 }

@@ -76,8 +76,8 @@ Value rolled(ConcatOp concat, OpBuilder &b) {
       b.getDenseI64ArrayAttr(SmallVector<int64_t>(shape.size(), 1)));
 }
 
-/// Values that are joined between transposes, some of which cancel: joined as
-/// they lie. Others are read in another order in either way.
+/// Values that are joined between transposes, at least half of which cancel:
+/// joined as they lie. Others are read in another order in either way.
 Value joinedAsTheyLie(TransposeOp back, OpBuilder &b) {
   auto concat = back.getInput().getDefiningOp<ConcatOp>();
   if (!concat || !concat->hasOneUse())
@@ -90,7 +90,13 @@ Value joinedAsTheyLie(TransposeOp back, OpBuilder &b) {
         return {};
     return there.getInput();
   };
-  if (llvm::none_of(concat.getInputs(), undone))
+  // What is moved in return is no more than what stays.
+  AffineExpr stays = b.getAffineConstantExpr(0), moves = stays;
+  for (Value input : concat.getInputs()) {
+    AffineExpr &sum = undone(input) ? stays : moves;
+    sum = sum + getShape(input)[concat.getAxis()];
+  }
+  if (!isNonNegative(simplify(stays - moves), Facts::ofCoordinates()))
     return {};
   SmallVector<Value> parts;
   for (Value input : concat.getInputs()) {

@@ -235,6 +235,8 @@ Value OrderedTerms::read(OpBuilder &builder, Value from, AffineMap map) const {
   IRMapping operands;
   Exprs shape(parts.size(), builder.getAffineConstantExpr(1));
   for (OpOperand &operand : op->getOpOperands()) {
+    if (operands.contains(operand.get()))
+      continue;
     AffineMap step = op.getOperandMap(operand.getOperandNumber());
     Value made =
         step ? read(builder, operand.get(), composeMaps(step, map, parts))

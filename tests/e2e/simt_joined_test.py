@@ -73,9 +73,34 @@ def nested():
     return g.model(outer, g.add("Concat", mean, most, axis=2), g.add("Concat", "x", g.gemm("x", 32, 40), axis=2))
 
 
-MODELS = dict(fire=fire, unet=unet, halves=halves, products=products, nested=nested, inception=inception)
+def itself():
+    """A value beside what is computed of it: by no kernel may it be read where it has been stored for the caller."""
+    g = Graph(6, [6, 8, 20])
+    cut = lambda x, *at: g.add("Slice", x, *(g.weight(np.array([n])) for n in at))
+    # Of values of their own, since products of one would be one.
+    a, b, c, d, e = (g.gemm(g.add(f, "x"), 20, 12) for f in ("Tanh", "Sigmoid", "Relu", "Neg", "Abs"))
+    back = g.add("Concat", a, cut(a, -1, -100, 2, -1), axis=2)
+    rows = g.add("Concat", cut(b, -1, -100, 1, -1), b, axis=2)
+    half = g.gemm(g.add("Concat", c, cut(c, 0, 100, 2, 2), axis=2), 18, 7)
+    pair = g.add("Reshape", d, g.weight(np.array([6, 8, 2, 6])))
+    turned = g.add("Transpose", pair, perm=[1, 0, 2, 3])
+    square = g.add("Concat", cut(pair, 0, 6, 1, 1), cut(turned, 0, 6, 0, 1), axis=3)
+    # Around its middle, nothing else reads it.
+    around = g.add("Concat", cut(e, 5, 12, 2, 1), g.add("Tanh", a), cut(e, 0, 5, 2, 1), axis=2)
+    return g.model(back, rows, half, square, around)
+
+
+def pieces():
+    """More slices of one value than a kernel has results."""
+    g = Graph(7, [5, 64])
+    a, b = g.gemm("x", 64, 48), g.gemm("x", 64, 16)
+    cut = lambda x, n: g.add("Slice", x, *(g.weight(np.array([at])) for at in (n, n + 4, 1)))
+    return g.model(g.add("Concat", *(cut(a, n) for n in range(44, -4, -4)), b, axis=1), b)
+
+
+MODELS = dict(itself=itself, pieces=pieces, fire=fire, unet=unet, halves=halves, products=products, nested=nested, inception=inception)
 # Kernels that still join something: in float32 those that transpose it for the caller, in float16 those that convert it, too.
-LEFT = dict(fire=(1, 1), unet=(0, 0), halves=(1, 1), products=(0, 4), nested=(0, 2), inception=(1, 1))
+LEFT = dict(itself=(1, 4), pieces=(1, 1), fire=(1, 1), unet=(0, 0), halves=(1, 1), products=(0, 4), nested=(0, 2), inception=(1, 1))
 
 
 def joins(engine) -> int:
@@ -131,3 +156,30 @@ def test_tuned(tmp_path):
     result = harness.invoke("compile", model, "-o", engine, "--target", "cpu", *extra)
     assert result.kind == "ok" and "mistake" not in result.stderr, result
     assert "tuned" in result.stderr + result.stdout, result
+
+
+def lengths():
+    """Of two open lengths side by side, along the first and along the last dimension."""
+    g = Graph(8, ["n", 24])
+    a, b = g.gemm("x", 24, 24), g.add("Tanh", g.gemm("x", 24, 24))
+    t = lambda x: g.add("Transpose", x, perm=[1, 0])
+    long = g.add("Concat", a, b, g.add("Relu", a), axis=0)
+    wide = g.add("Concat", g.add("Softmax", t(a), axis=0), t(b), axis=1)
+    return g.model(long, wide, g.gemm(long, 24, 5))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 64, 130])
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_open_lengths(tmp_path, target, rows):
+    path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
+    onnx.save(lengths(), path)
+    is_gpu = target.startswith("sm_")
+    extra = dict(dump=dump) if is_gpu else {}
+    harness.compile_model(path, engine, target=target, shapes={"x": ["1..16..200", 24]}, **extra)
+    x = np.random.default_rng(rows).standard_normal((rows, 24)).astype(np.float32)
+    names = ["y", "y1", "y2"]
+    wants = onnxruntime.InferenceSession(path).run(names, {"x": x})
+    for seed, copies in ORDERS if is_gpu else ORDERS[:1]:
+        order = dict(device="simt", dump=dump, extra=["--seed", str(seed), "--copies", copies]) if is_gpu else {}
+        for got, want in zip(harness.run_engine(engine, {"x": x}, names, tmp_path / "run", **order), wants):
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * np.abs(want).max())

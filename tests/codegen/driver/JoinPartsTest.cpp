@@ -214,6 +214,58 @@ TEST_F(JoinParts, OneOperandMayBeComputed) {
   EXPECT_THAT(part(0), ElementsAre());
 }
 
+TEST_F(JoinParts, WhatIsComputedMayReadAnother) {
+  // In either order: the kernel of the negation reads %a in %a's own memory.
+  for (StringRef order : {"%i0, %n", "%n, %i0"}) {
+    std::string body =
+        ("%n = graph.neg %i0 : (tensor<64x16xf32>) -> tensor<64x16xf32>\n"
+         "%r = graph.concat " +
+         order +
+         " {axis = 1 : i64} : (tensor<64x16xf32>, tensor<64x16xf32>) -> "
+         "tensor<64x32xf32>")
+            .str();
+    parse(negate("a", "%x", "64x16") + join("c", {"%a"}, {16}, body, 32),
+          {"%c"}, 32);
+    layOut();
+    EXPECT_THAT(steps(), ElementsAre("a", "c"));
+    ASSERT_EQ(kernel(0).getNumResults(), 2u);
+    EXPECT_NE(bufferOf(0), bufferOf(0, 1));
+    EXPECT_EQ(bufferOf(1, 1), bufferOf(0, 1));
+    EXPECT_EQ(bufferOf(1), bufferOf(0));
+  }
+}
+
+TEST_F(JoinParts, OfOneKernelNoMoreThanItHasResultsFor) {
+  auto slices = [&](int count) {
+    std::string body, values, types;
+    for (int i = 0; i < count; ++i) {
+      std::string name = "%s" + std::to_string(i);
+      body += name + " = graph.slice %i0 {starts = affine_map<() -> (0, " +
+              std::to_string(count - 1 - i) +
+              ")>, steps = array<i64: 1, 1>} : (tensor<64x16xf32>) -> "
+              "tensor<64x1xf32>\n";
+      values += name + ", ";
+      types += "tensor<64x1xf32>, ";
+    }
+    return body + "%r = graph.concat " + values + "%i1 {axis = 1 : i64} : (" +
+           types + "tensor<64x24xf32>) -> tensor<64x" +
+           std::to_string(24 + count) + "xf32>";
+  };
+  for (auto [count, launches] : {std::pair(7, 2u), std::pair(9, 3u)}) {
+    parse(negate("a", "%x", "64x16") + negate("b", "%y", "64x24") +
+              join("c", {"%a", "%b"}, {16, 24}, slices(count), 24 + count),
+          {"%c"}, 24 + count);
+    layOut();
+    EXPECT_EQ(steps().size(), launches) << count;
+  }
+  // What nothing else reads is stored once.
+  parse(negate("a", "%x", "64x16") + negate("b", "%y", "64x24") +
+            join("c", {"%a", "%b"}, {16, 24}, slices(7), 31),
+        {"%c"}, 31);
+  layOut();
+  EXPECT_EQ(kernel(0).getNumResults(), 7u);
+}
+
 TEST_F(JoinParts, WhatAStepGivesIsLeftAlone) {
   parse(negate("a", "%x", "64x16") + negate("b", "%y", "64x24") +
             join("c", {"%a", "%b"}, {16, 24}, two, 40),
@@ -234,6 +286,9 @@ TEST_F(JoinParts, RunSideBySide) {
   EXPECT_FALSE(layout.program.steps[2].besidePrevious);
   EXPECT_EQ(layout.program.buffers[bufferOf(0)].lastStep, 2u);
   // One part twice is a mistake, and so is reading what a neighbour stores.
+  layout.program.steps[2].besidePrevious = true;
+  EXPECT_NE(conflict(), "");
+  layout.program.steps[2].besidePrevious = false;
   layout.program.steps[1].kernel = layout.program.steps[0].kernel;
   EXPECT_NE(conflict(), "");
 }
