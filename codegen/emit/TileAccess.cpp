@@ -61,9 +61,12 @@ static void joinCoordinates(Coordinates &c, const graph::Facts &known,
         continue;
       }
     }
+    bool isOuterSafe = isSafe(i - 1);
     c.map[i - 1] = joined;
     c.shape[i - 1] = graph::simplify(c.shape[i - 1] * c.shape[i], known);
-    c.guarded[i - 1] = c.guarded[i - 1] || c.guarded[i];
+    // What guards say of the inner one says nothing of an outer one that may
+    // leave its extent.
+    c.guarded[i - 1] = c.guarded[i - 1] || (c.guarded[i] && isOuterSafe);
     c.map.erase(c.map.begin() + i);
     c.shape.erase(c.shape.begin() + i);
     c.guarded.erase(c.guarded.begin() + i);

@@ -82,6 +82,9 @@ bool setScores(Attention &found, Term root, const Route &route) {
   Term lhs = root.with(found.scores.getLhs()),
        rhs = root.with(found.scores.getRhs());
   AffineExpr width = getShape(lhs.get()).back();
+  // Scores of no terms are zeros, no product.
+  if (constantOf(width) == 0)
+    return false;
   std::optional<Route> left = route.with({{rank - 1, width}}),
                        right = route.with({{rank - 2, width}});
   std::optional<unsigned> row = route.placeOf(rank - 2),
