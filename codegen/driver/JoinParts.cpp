@@ -16,6 +16,9 @@ using graph::GraphOpInterface;
 
 /// Results of a kernel up to which it stores one more.
 constexpr unsigned mostResults = 8;
+/// Operands of a join, those of joins that it joins among them: values that are
+/// doubled again and again have as many as elements.
+constexpr size_t mostSlices = 4096;
 
 /// Elements `first` to `first + count` of a value along the joined axis.
 struct Slice {
@@ -109,6 +112,8 @@ private:
   /// and what slices are of.
   void collect(GraphOpInterface join) {
     for (Value operand : join->getOperands()) {
+      if (slices.size() > mostSlices)
+        return;
       auto op = operand.getDefiningOp<GraphOpInterface>();
       if (op && op.getJoinedDim() == axis) {
         collect(op);
@@ -189,6 +194,8 @@ private:
   /// Whether the kernels that give the operands can store all of them, but for
   /// one that is computed here.
   bool mayBeStored() {
+    if (slices.size() > mostSlices)
+      return false;
     unsigned computed = 0;
     llvm::SmallDenseMap<Operation *, unsigned> added;
     for (const Slice &slice : slices) {

@@ -266,6 +266,27 @@ TEST_F(JoinParts, OfOneKernelNoMoreThanItHasResultsFor) {
   EXPECT_EQ(kernel(0).getNumResults(), 7u);
 }
 
+TEST_F(JoinParts, WhatIsDoubledAgainAndAgainStaysOneKernel) {
+  std::string body, name = "%i0", type = tensor("64x16");
+  int64_t width = 16;
+  for (int i = 0; i < 28; ++i) {
+    std::string next = i == 27 ? "%r" : "%d" + std::to_string(i),
+                wider = tensor("64x" + std::to_string(width *= 2));
+    body += next + " = graph.concat " + name + ", " + name +
+            " {axis = 1 : i64} : (" + type + ", " + type + ") -> " + wider +
+            "\n";
+    name = next;
+    type = wider;
+  }
+  parse(negate("a", "%x", "64x16") + "%c = graph.kernel \"join\" (%a) : (" +
+            tensor("64x16") + ") -> " + type +
+            " {\n^bb0(%i0: " + tensor("64x16") + "):\n" + body +
+            "graph.yield %r : " + type + "\n}\n" + negate("b", "%y", "64x24"),
+        {"%b"}, 24);
+  joinParts(function, /*isWhole=*/true);
+  EXPECT_TRUE(function.getOps<graph::JoinedOp>().empty());
+}
+
 TEST_F(JoinParts, WhatAStepGivesIsLeftAlone) {
   parse(negate("a", "%x", "64x16") + negate("b", "%y", "64x24") +
             join("c", {"%a", "%b"}, {16, 24}, two, 40),
