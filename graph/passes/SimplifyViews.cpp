@@ -142,13 +142,15 @@ Value repeatedBehind(GraphOpInterface op, WeightsOnly &weightsOnly,
     auto repeated = getShape(operand.get()).size() == out.size()
                         ? repeatedOf(operand.get())
                         : std::nullopt;
+    if (!repeated || !weightsOnly(repeated->once))
+      continue;
     bool areSame = llvm::all_of(op->getOpOperands(), [&](OpOperand &other) {
       Exprs shape = getShape(other.get());
       return &other == &operand ||
              (weightsOnly(other.get()) &&
               (shape.size() < out.size() || constantOf(shape[0]) == 1));
     });
-    if (!repeated || !areSame || !weightsOnly(repeated->once))
+    if (!areSame)
       continue;
     Location loc = op->getLoc();
     auto typed = [&](ArrayRef<AffineExpr> front) {

@@ -154,3 +154,16 @@ module attributes {graph.symbols = [{name = "n", min = 1, opt = 2, max = 16, div
     return %3 : tensor<?x3x7x7xf32, affine_map<()[s0] -> (s0 * 4, 3, 7, 7)>>
   }
 }
+
+// -----
+
+// Numbers have no first dimension.
+// CHECK-LABEL: @numbers
+// CHECK: graph.add {{.*}} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+func.func @numbers(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = graph.weight "a" : tensor<f32>
+  %b = graph.weight "b" : tensor<f32>
+  %0 = graph.add %a, %b : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %1 = graph.mul %x, %0 : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
