@@ -41,10 +41,10 @@ struct Source {
 /// the other, and all along others; gives the first.
 AffineExpr firstAlong(GraphOpInterface view, unsigned axis) {
   std::optional<Exprs> starts = boxStarts(view);
+  if (!starts)
+    return {};
   Exprs in = graph::getShape(view->getOperand(0)),
         out = graph::getShape(view->getResult(0));
-  if (!starts || in.size() != out.size())
-    return {};
   for (unsigned d = 0; d < in.size(); ++d)
     if (d != axis && (in[d] != out[d] || graph::constantOf((*starts)[d]) != 0))
       return {};
@@ -121,10 +121,7 @@ private:
       }
       Slice slice{operand, constant(0), graph::getShape(operand)[axis]};
       while (auto view = slice.of.getDefiningOp<GraphOpInterface>()) {
-        AffineExpr first =
-            view.getRole() == graph::OpRole::View && view->getNumOperands() == 1
-                ? firstAlong(view, axis)
-                : AffineExpr();
+        AffineExpr first = firstAlong(view, axis);
         if (!first)
           break;
         slice.of = view->getOperand(0);

@@ -26,13 +26,17 @@ constexpr int64_t spareBytes = 1 << 20;
 /// have ended, and how many further ones are looked at for it.
 constexpr size_t mostInWave = 16, mostAhead = 128;
 
+/// Whether values of an operator are memory, and no views of another's.
+bool givesMemory(Operation *op) {
+  return isa<graph::KernelOp, graph::JoinedOp, graph::RepeatOp, func::CallOp>(
+      op);
+}
+
 /// Views of what kernels give, and what they are views of. What is stored as a
 /// part of a value lies in its memory.
 Value rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (op->getNumOperands() == 0 ||
-        isa<graph::KernelOp, graph::JoinedOp, graph::RepeatOp, func::CallOp>(
-            op))
+    if (op->getNumOperands() == 0 || givesMemory(op))
       break;
     value = op->getOperand(0);
   }
@@ -55,10 +59,7 @@ public:
   int64_t bytesOf(Value value) const {
     Value root = rootOf(value);
     Operation *op = root.getDefiningOp();
-    bool isHeld =
-        op ? !isa<graph::KernelOp, graph::RepeatOp, func::CallOp>(op) &&
-                 !isa<graph::JoinedOp>(op)
-           : isWhole;
+    bool isHeld = op ? !givesMemory(op) : isWhole;
     if (isHeld || (isWhole && op && returned.contains(root)))
       return 0;
     // Of a part its own.

@@ -162,11 +162,9 @@ Value repeatedBehind(GraphOpInterface op, WeightsOnly &weightsOnly,
     Exprs once = getShape(repeated->once);
     Type type = makeType(ArrayRef(once).drop_front(),
                          getElementTypeOrSelf(operand.get()));
+    Value own = ReshapeOp::create(b, loc, type, repeated->once);
     Operation *inner = b.clone(*op);
-    inner->setOperand(operand.getOperandNumber(),
-                      ReshapeOp::create(b, loc, type, repeated->once));
-    inner->moveAfter(
-        inner->getOperand(operand.getOperandNumber()).getDefiningOp());
+    inner->setOperand(operand.getOperandNumber(), own);
     inner->getResult(0).setType(typed(repeated->width));
     Value pair = ReshapeOp::create(b, loc, typed({one, repeated->width}),
                                    inner->getResult(0)),

@@ -11,8 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 from branches import Graph, inception
-
-ORDERS = [(0, "late"), (1, "seeded"), (2, "early")]
+from simt_orders import ORDERS, save_of_batch
 
 
 def fire():
@@ -123,12 +122,7 @@ def joins(engine) -> int:
 def check(tmp_path, model: onnx.ModelProto, target, precision, limit, batch=0) -> int:
     """How many kernels join, once all values are right."""
     path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
-    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
-    shapes = {"x": ["1..2..8", *shape[1:]]} if batch else None
-    if batch:
-        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
-        shape[0] = batch
-    onnx.save(model, path)
+    shape, shapes = save_of_batch(model, path, batch)
     is_gpu = target.startswith("sm_")
     extra = dict(dump=dump) if is_gpu else {}
     harness.compile_model(path, engine, target=target, precision=precision, shapes=shapes, **extra)

@@ -7,9 +7,23 @@ from pathlib import Path
 
 import harness
 import numpy as np
+import onnx
 
 # Seeds of the threads' order, and when copies arrive.
 ORDERS = [(0, "late"), (1, "seeded"), (2, "early")]
+
+
+def save_of_batch(model: onnx.ModelProto, path: Path, batch: int) -> tuple[list[int], dict | None]:
+    """Saves a model of one input `x`, and gives the shape to run it at and those to compile it for. `batch`: of 1 to 8, at
+    which the model is open then, and compiled for 2; 0: the model's own."""
+    dims = model.graph.input[0].type.tensor_type.shape.dim
+    shape = [d.dim_value for d in dims]
+    shapes = {"x": ["1..2..8", *shape[1:]]} if batch else None
+    if batch:
+        dims[0].dim_param = "n"
+        shape[0] = batch
+    onnx.save(model, path)
+    return shape, shapes
 
 
 def in_orders(engine, inputs, folder: Path, dump, orders=ORDERS, output="y", report=None) -> Iterator[np.ndarray]:

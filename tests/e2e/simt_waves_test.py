@@ -11,6 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 from branches import drawn, exchanging, inception, rows
+from simt_orders import save_of_batch
 
 ORDERS = [(0, "late"), (1, "seeded"), (2, "early"), (3, "seeded"), (4, "late")]
 
@@ -19,12 +20,7 @@ def check(tmp_path, model: onnx.ModelProto, precision="fp16", limit=6e-3, target
     """How many launches may run beside the one before them, once the values are right in all orders. `batch`: of a model
     that takes 1 to 8 and is compiled for 2; 0: of the model's own."""
     path, engine, dump = (tmp_path / n for n in ("m.onnx", "m.engine", "dump"))
-    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
-    shapes = {"x": ["1..2..8", *shape[1:]]} if batch else None
-    if batch:
-        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
-        shape[0] = batch
-    onnx.save(model, path)
+    shape, shapes = save_of_batch(model, path, batch)
     harness.compile_model(path, engine, target=target, precision=precision, dump=dump, extra=extra, shapes=shapes)
     x = np.random.default_rng(9).standard_normal(shape).astype(np.float32)
     names = [o.name for o in model.graph.output]
