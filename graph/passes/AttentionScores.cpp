@@ -37,8 +37,9 @@ std::optional<unsigned> distanceToScores(Term x, unsigned depth = 0) {
 /// bias may be made by a product of its own, of other dimensions or further
 /// away.
 std::optional<unsigned> scoresOf(Term a, Term b, ArrayRef<AffineExpr> shape) {
+  const Term sides[] = {a, b};
   std::optional<unsigned> best, nearest;
-  for (auto [i, term] : llvm::enumerate(ArrayRef<Term>{a, b})) {
+  for (auto [i, term] : llvm::enumerate(sides)) {
     std::optional<unsigned> distance;
     if (ArrayRef(getShape(term.get())) == shape)
       distance = distanceToScores(term);
