@@ -100,7 +100,12 @@ private:
   }
   llvm::SmallVector<unsigned> tiled(llvm::ArrayRef<unsigned> groups);
 
+  // --- Rows: RowSchedule.cpp.
   void rows();
+  /// Rows that lie across memory, with dimensions beside them of which the last
+  /// is innermost.
+  void rowsAcross(llvm::ArrayRef<unsigned> whole,
+                  llvm::ArrayRef<unsigned> others);
   /// Schedules several instances for each of so many rows of a known length
   /// where they are few and long.
   void shareRows(int64_t rows, int64_t length);
@@ -108,6 +113,8 @@ private:
   /// memory lie in one tile; rows do where they are short.
   void ordered();
   void reductionAlong();
+
+  // --- Windows, blocks: WindowSchedule.cpp.
   /// Windows slide over a run of elements that all have the same channels:
   /// a tile of some neighbours by some channels reads what the windows share,
   /// and the filter, once.
@@ -126,6 +133,14 @@ private:
   /// On a GPU, where each tile is a cell that a further result adds up: some
   /// channels of it.
   bool cellsOfChannels();
+  /// Inputs that are dense along another dimension than the result: blocks that
+  /// are some registers long both ways, transposed in registers.
+  bool blocks();
+  /// The same on a GPU, turned in shared memory: runs of both are read and
+  /// written whole. `crossing` lie in memory as the last dimension should.
+  bool gpuBlocks(llvm::ArrayRef<unsigned> crossing, int64_t longest);
+
+  // --- Element by element: ElementwiseSchedule.cpp.
   /// On a GPU: neighbours that are found by the same indices are one thread's,
   /// which reads those and works out the places once.
   bool sameIndices();
@@ -133,12 +148,9 @@ private:
   /// these differ tiles have some of the last and one of others, and of those
   /// along which they are the same as much as leaves one round of instances.
   bool sumsAgain();
-  /// Inputs that are dense along another dimension than the result: blocks that
-  /// are some registers long both ways, transposed in registers.
-  bool blocks();
-  /// The same on a GPU, turned in shared memory: runs of both are read and
-  /// written whole. `crossing` lie in memory as the last dimension should.
-  bool gpuBlocks(llvm::ArrayRef<unsigned> crossing, int64_t longest);
+  /// The greatest tile of dimensions `inner` up to `most` that lies in one part
+  /// of what is joined along them; 0: there is none, or nothing is joined.
+  int64_t tileOfPart(llvm::ArrayRef<unsigned> inner, int64_t most);
   /// Elements of a tile of `inner` dimensions, about `most`, that begins with a
   /// short row and with a register at once, so that each register has the same
   /// parts of rows in every tile; 0: rows are long, or one run with the next.
@@ -149,6 +161,9 @@ private:
   int64_t tileOfPeriods(llvm::ArrayRef<unsigned> inner, int64_t tile,
                         int64_t most);
   int64_t mostInTile();
+  /// Of long sums of some columns parts, in tiles of `most`: as many as the
+  /// chip takes at once.
+  void shareColumnSums(int64_t most);
   void elementwise();
 
   // --- Contractions: ProductSchedule.cpp, AttentionSchedule.cpp.
@@ -204,9 +219,6 @@ private:
   /// and the broadcast element.
   std::vector<CpuTile> cpuTiles(llvm::ArrayRef<unsigned> row,
                                 llvm::ArrayRef<unsigned> column);
-  /// The greatest tile of dimensions `inner` up to `most` that lies in one part
-  /// of what is joined along them; 0: there is none, or nothing is joined.
-  int64_t tileOfPart(llvm::ArrayRef<unsigned> inner, int64_t most);
   /// Whether terms that are `run` neighbours each fill registers.
   bool hasLongRuns(int64_t run);
   /// A matrix by a vector, where the matrix lies along the terms: some sums of
