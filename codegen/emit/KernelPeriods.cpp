@@ -1,6 +1,6 @@
 // What the cost model looks at of a kernel: after how many elements along its
 // dimensions something begins anew.
-#include "codegen/emit/KernelShape.h"
+#include "codegen/emit/ReadKernel.h"
 #include "graph/ir/Dialect.h"
 #include <numeric>
 

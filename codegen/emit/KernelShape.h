@@ -113,21 +113,6 @@ inline constexpr unsigned manyParts = 4;
 
 KernelShape inspect(graph::KernelOp kernel, const EmitTarget &target);
 
-/// Notes where the parts of a value end that is joined from many. `map` leads
-/// from the kernel's result to it.
-void readParts(KernelShape &shape, mlir::Value value, mlir::AffineMap map);
-/// Notes by how much a value is enlarged. `map` leads from the kernel's result
-/// to it.
-void readPeriods(KernelShape &shape, mlir::Value value, mlir::AffineMap map);
-/// Notes after how many elements along a dimension those begin anew that are
-/// laid side by side of several places in the memory of `value`, or of several
-/// values that it joins. `map` leads from the kernel's result to it.
-void readInterleaved(KernelShape &shape, mlir::Value value,
-                     mlir::AffineMap map);
-/// For each dimension of the root: bytes that index operands have for an
-/// element, the same for all neighbours along it.
-llvm::SmallVector<int64_t> repeatedIndices(mlir::Value root);
-
 } // namespace charonia::emit
 
 #endif
