@@ -104,7 +104,7 @@ private:
   /// What an operator on indices gives; nothing for one that is only copied.
   std::optional<IndexSum> indexArithmetic(mlir::Operation *op);
 
-  // --- Memory.cpp: buffers ---
+  // --- Addresses.cpp: where buffers are accessed ---
   struct Address {
     Value pointer;
     int64_t bytes; // to add
@@ -132,6 +132,23 @@ private:
   Value predicateOf(const AddressPlan &plan, const LinearLayout &layout,
                     unsigned reg, llvm::ArrayRef<IndexSum> dims,
                     llvm::ArrayRef<IndexSum> symbols);
+  unsigned depthOf(mlir::AffineExpr expr, mlir::ValueRange symbols) const;
+  /// A predicate that is known to be false.
+  bool isNever(Value predicate) const;
+  Value pointerOf(const Address &address);
+
+  // --- Vectors.cpp ---
+  Values loadVector(const Address &address, Value predicate, mlir::Type element,
+                    unsigned count, bool independent);
+  void storeVector(const Address &address, Value predicate,
+                   llvm::ArrayRef<Value> values);
+  Value packBits(llvm::ArrayRef<Value> values);
+  Values packWords(llvm::ArrayRef<Value> values);
+  Values unpackWords(llvm::ArrayRef<Value> words, mlir::Type element,
+                     unsigned count);
+  Values unpackBits(Value bits, mlir::Type element, unsigned count);
+
+  // --- Memory.cpp: buffers ---
   /// Of the elements of a vector: whether all are inside (null: they are), and
   /// whether only some are (null: never).
   struct Inside {
@@ -157,9 +174,6 @@ private:
                       llvm::function_ref<Values()> by);
   void doWhere(Value condition, llvm::function_ref<void()> what,
                llvm::function_ref<void()> otherwise = nullptr);
-  /// A predicate that is known to be false.
-  bool isNever(Value predicate) const;
-  Value pointerOf(const Address &address);
   void lowerOp(tile::LoadOp op);
   void lowerOp(tile::StoreOp op);
   /// What was loaded in a block since memory was last written: block, address,
@@ -196,11 +210,6 @@ private:
   /// Whether the kernel's clusters are of so many instances; 1: it has none.
   mlir::LogicalResult checkCluster(mlir::Operation *op, int64_t parts);
   mlir::LogicalResult lowerOp(simt::ExchangeOp op);
-  Values loadVector(const Address &address, Value predicate, mlir::Type element,
-                    unsigned count, bool independent);
-  void storeVector(const Address &address, Value predicate,
-                   llvm::ArrayRef<Value> values);
-  unsigned depthOf(mlir::AffineExpr expr, mlir::ValueRange symbols) const;
 
   // --- Shared.cpp: shared memory ---
   /// Start of a memory value, in bytes from the start of shared memory.
@@ -300,11 +309,6 @@ private:
   /// Elements one by one, or packed in i32.
   Values elements(Value tile);
   Values packed(Value tile);
-  Value packBits(llvm::ArrayRef<Value> values);
-  Values packWords(llvm::ArrayRef<Value> values);
-  Values unpackWords(llvm::ArrayRef<Value> words, mlir::Type element,
-                     unsigned count);
-  Values unpackBits(Value bits, mlir::Type element, unsigned count);
 
   // --- Math.cpp ---
   /// A conversion of integers that are known to have few bits; null otherwise.
