@@ -1,11 +1,8 @@
 // Which concatenations are stored by the kernels that give their operands, and
 // where.
 #include "codegen/driver/JoinParts.h"
-#include "codegen/driver/Program.h"
+#include "LaidOut.h"
 #include "graph/analysis/StoredParts.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include <gmock/gmock.h>
 
 using namespace charonia;
@@ -15,15 +12,8 @@ using testing::ElementsAre;
 
 namespace {
 
-class JoinParts : public testing::Test {
+class JoinParts : public LaidOut {
 protected:
-  JoinParts() {
-    DialectRegistry registry;
-    registry.insert<func::FuncDialect, graph::GraphDialect>();
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-  }
-
   static std::string tensor(StringRef shape) {
     return "tensor<" + shape.str() + "xf32>";
   }
@@ -71,25 +61,7 @@ protected:
                        "tensor<64x24xf32>) -> (" +
                        types + ") {\n" + body + "return " +
                        llvm::join(results, ", ") + " : " + types + "\n}";
-    module = parseSourceString<ModuleOp>(text, &context);
-    ASSERT_TRUE(module) << text;
-    graph::setSymbols(*module, {});
-    function = *module->getOps<func::FuncOp>().begin();
-  }
-  void layOut(bool waves = false) {
-    kernels.emplace();
-    layout = layOutProgram(function, DeviceKind::Cuda, *kernels, waves);
-    ASSERT_TRUE(succeeded(verify(*module)));
-    EXPECT_EQ(conflict(), "");
-  }
-  std::string conflict() {
-    std::string text;
-    ScopedDiagnosticHandler handler(
-        &context, [&](Diagnostic &diagnostic) { text = diagnostic.str(); });
-    EXPECT_EQ(
-        failed(checkWaves(layout.program, *kernels, UnknownLoc::get(&context))),
-        !text.empty());
-    return text;
+    parseFunction(text);
   }
 
   std::vector<std::string> steps() const {
@@ -117,12 +89,6 @@ protected:
       numbers.push_back(*graph::constantOf(e));
     return numbers;
   }
-
-  MLIRContext context;
-  OwningOpRef<ModuleOp> module;
-  func::FuncOp function;
-  std::optional<KernelSet> kernels;
-  ProgramLayout layout;
 };
 
 TEST_F(JoinParts, AreStoredWhereTheyBelong) {

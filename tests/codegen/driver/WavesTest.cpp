@@ -1,8 +1,5 @@
 // Which kernels of a program may run side by side, and what lives meanwhile.
-#include "codegen/driver/Program.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
+#include "LaidOut.h"
 #include "runtime/plan/ProgramArena.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gmock/gmock.h>
@@ -14,15 +11,8 @@ using testing::ElementsAre;
 
 namespace {
 
-class Waves : public testing::Test {
+class Waves : public LaidOut {
 protected:
-  Waves() {
-    DialectRegistry registry;
-    registry.insert<func::FuncDialect, graph::GraphDialect>();
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-  }
-
   /// A kernel that negates an operand, or adds two up.
   std::string kernel(StringRef name, ArrayRef<StringRef> operands) const {
     auto list = [&](auto each) {
@@ -53,25 +43,8 @@ protected:
     std::string text = "func.func @main(%x: " + type + ", %y: " + type +
                        ") -> (" + types + ") {\n" + body + "return " +
                        llvm::join(results, ", ") + " : " + types + "\n}";
-    module = parseSourceString<ModuleOp>(text, &context);
-    ASSERT_TRUE(module) << text;
-    graph::setSymbols(*module, symbols);
-    kernels.emplace();
-    auto function = *module->getOps<func::FuncOp>().begin();
-    layout = layOutProgram(function, DeviceKind::Cuda, *kernels, waves);
-    ASSERT_TRUE(succeeded(verify(*module)));
-    EXPECT_EQ(conflict(), "");
-  }
-
-  /// What checkWaves says.
-  std::string conflict() {
-    std::string text;
-    ScopedDiagnosticHandler handler(
-        &context, [&](Diagnostic &diagnostic) { text = diagnostic.str(); });
-    EXPECT_EQ(
-        failed(checkWaves(layout.program, *kernels, UnknownLoc::get(&context))),
-        !text.empty());
-    return text;
+    ASSERT_NO_FATAL_FAILURE(parseFunction(text, symbols));
+    LaidOut::layOut(waves);
   }
 
   /// The kernels of each wave, in order.
@@ -94,10 +67,6 @@ protected:
     return layout.program.buffers.front();
   }
 
-  MLIRContext context;
-  OwningOpRef<ModuleOp> module;
-  std::optional<KernelSet> kernels;
-  ProgramLayout layout;
   std::string type = "tensor<64x16xf32>";
   SmallVector<graph::Symbol> symbols;
 };
