@@ -1,4 +1,4 @@
-"""Orders in which charonia-simt runs threads, and lets copies arrive that are under way."""
+"""Orders in which charonia-simt runs threads, and lets copies arrive that are under way; what its report has to say."""
 
 from __future__ import annotations
 
@@ -32,3 +32,11 @@ def in_orders(engine, inputs, folder: Path, dump, orders=ORDERS, output="y", rep
         extra = ["--seed", str(seed), "--copies", copies, *(["--report", report] if report else [])]
         (got,) = harness.run_engine(engine, inputs, [output], folder / "run", device="simt", dump=dump, extra=extra)
         yield got
+
+
+def check_banks(banks) -> None:
+    """Swizzles promise that rows of ldmatrix and copies never meet in a bank."""
+    for access in banks:
+        if access["operation"].startswith(("nvvm.ldmatrix", "nvvm.cp.async")):
+            text = f"{access['kernel']}: {access['operation']}"
+            assert access["maximum"] == 1, f"{text}: {access['maximum']} ways"
