@@ -21,31 +21,55 @@ static int64_t keysInRegisters(int64_t length) {
   return best;
 }
 
-/// Keys of a step, on a CPU. With 16 registers a vector of scores for each key
-/// would be too few multiplications for what a step costs besides: its scores
-/// lie in memory, in blocks of six keys by two vectors of queries, as many as
-/// leave out little of the last step. One step for all is no loop, and what it
-/// computes is written out: more code, slower. `length` 0: open. A step is for
-/// few then, too, and its code is there for each number of rows, so that more
-/// keys are for those that are optimized for many.
-static int64_t keysOfStep(int64_t registers, int64_t length, int64_t optimum) {
-  constexpr int64_t block = 6, fewest = 3 * block, most = 10 * block,
-                    many = 256;
-  constexpr double perStep = 8, writtenOut = 1.4; // measured
-  if (registers >= 32)
-    return keysInRegisters(length);
+/// Keys of a step whose scores lie in memory, in blocks of as many keys by two
+/// vectors of queries as registers hold: those that leave out little of the
+/// last step. With 16 registers blocks are of six. One step for all is no loop,
+/// and what it computes is written out: more code, slower. `length` 0: open. A
+/// step is for few then, too, and its code is there for each number of rows, so
+/// that with 16 registers more keys are for those that are optimized for many.
+static int64_t keysInScratch(int64_t registers, int64_t length,
+                             int64_t optimum) {
+  struct Steps {
+    int64_t fewest, most, apart, open;
+    double perStep, writtenOut; // measured
+  };
+  constexpr int64_t many = 256;
+  // Of 64 features the second cache would have to serve what is more.
+  Steps of = registers >= 32
+                 ? Steps{20, 33, 1, 32, 2, 1.4}
+                 : Steps{18, 60, 6, optimum < many ? 18 : 36, 8, 1.4};
   if (length == 0)
-    return optimum < many ? fewest : 2 * fewest;
-  int64_t best = most;
+    return of.open;
+  int64_t best = of.most;
   double least = std::numeric_limits<double>::infinity();
-  for (int64_t keys = fewest; keys <= most; keys += block) {
+  for (int64_t keys = of.fewest; keys <= of.most; keys += of.apart) {
     int64_t steps = llvm::divideCeil(length, keys);
-    double cost = steps * (std::min(keys, length) + perStep) *
-                  (steps == 1 ? writtenOut : 1);
+    double cost = steps * (std::min(keys, length) + of.perStep) *
+                  (steps == 1 ? of.writtenOut : 1);
     if (cost < least)
       best = keys, least = cost;
   }
   return best;
+}
+
+/// A CPU's tiles of known rows behind the last whole one: few rows one by one,
+/// or, where that is much of all, in a tile of half as many: 49 are three tiles
+/// of 16 and one row, 197 six of 32 and one of 16. A single whole tile would be
+/// computed in front of the branch between them, for both.
+static void placeRest(Schedule::Group &rows, int64_t extent, int64_t half,
+                      int64_t few) {
+  constexpr int64_t mostTiles = 8;
+  int64_t left = extent % rows.tile;
+  if (left == 0 || extent < 2 * rows.tile)
+    return;
+  if (left <= few) {
+    rows.rest = rows.shortest = rows.tile;
+    rows.singles = few;
+  } else if (half < rows.tile && left <= half + 1 &&
+             extent < mostTiles * rows.tile) {
+    rows.rest = rows.shortest = half;
+    rows.singles = left > half;
+  }
 }
 
 void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
@@ -53,9 +77,17 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   int64_t n = product(k, column), m = product(k, row),
           bm = cpu ? t.vectorElements : 64;
   int64_t columns = n;
+  bool isWide = false;
   if (cpu) {
-    s.keyTile = keysOfStep(t.vectorRegisters, k.rowFactors, k.terms / 2);
-    if (t.vectorRegisters < 32)
+    // With 16 registers a vector of scores for each key would be too few
+    // multiplications for what a step costs besides; with 32 two vectors of
+    // queries pass over many keys and values half as often.
+    constexpr int64_t manyRows = 4, manyKeys = 64;
+    int64_t keys = k.terms / 2;
+    isWide = t.vectorRegisters < 32 || (m >= manyRows * bm && keys >= manyKeys);
+    s.keyTile = isWide ? keysInScratch(t.vectorRegisters, k.rowFactors, keys)
+                       : keysInRegisters(k.rowFactors);
+    if (isWide)
       bm *= 2;
   } else {
     AttentionTile tile = choose(gpuAttention(m, n, batch));
@@ -76,11 +108,11 @@ void Chooser::attention(ArrayRef<unsigned> row, ArrayRef<unsigned> column,
   if (cpu && isStatic(row))
     bm = m <= fewest ? 1 : m <= half ? half : bm;
   unsigned c = add(column, columns), r = add(row, bm);
-  // A few known rows behind whole tiles: 49 are three tiles of 16 and one row.
-  bool leavesFew = isStatic(row) && m > 2 * bm && m % bm && m % bm <= fewest;
-  if (cpu && (leavesFew || !isStatic(row))) {
+  if (cpu && isStatic(row)) {
+    placeRest(s.groups[r], m, half, fewest);
+  } else if (cpu) {
     s.groups[r].rest = bm;
-    s.groups[r].shortest = leavesFew ? bm : half;
+    s.groups[r].shortest = half;
     s.groups[r].singles = fewest;
   }
   s.axes = tiled({r, c});
