@@ -31,7 +31,9 @@ std::vector<Stage> commonStages() {
          // Shape arithmetic first: static views and constants come out of it.
          passes.addNestedPass<func::FuncOp>(createEvaluateShapes());
          tidy(passes);
-         // Positions and masks made of ranges, while they still are ranges.
+         // Positions and masks as ranges, also those that were stored, while
+         // they still are.
+         passes.addNestedPass<func::FuncOp>(createRecoverRanges());
          passes.addNestedPass<func::FuncOp>(createResolveIndices());
          passes.addNestedPass<func::FuncOp>(createResolveScatters());
          passes.addNestedPass<func::FuncOp>(createSimplifyViews());

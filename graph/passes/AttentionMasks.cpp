@@ -251,3 +251,29 @@ Masking charonia::graph::combineMasks(ArrayRef<MaskStep> steps,
   }
   return score.get();
 }
+
+void charonia::graph::refineMasks(AttentionOp op) {
+  if (op.getCausal() || (!op.getMask() && !op.getBias()))
+    return;
+  OpBuilder builder(op);
+  Term root(op.getResult(), builder, op.getLoc());
+  SmallVector<MaskStep> steps;
+  if (op.getMask()) {
+    MaskStep &step = steps.emplace_back();
+    step.keep = root.with(op.getMask());
+    step.fill = op.getFill().convertToDouble();
+  }
+  if (op.getBias())
+    steps.emplace_back().added = root.with(op.getBias());
+  Exprs scores = getShape(op.getQuery());
+  scores.back() = getShape(op.getKey())[2];
+  Masking masking = combineMasks(steps, scores, root.element());
+  if (!masking.causal && (masking.mask || masking.bias))
+    return;
+  op.getMaskMutable().assign(masking.mask ? ValueRange(masking.mask.get())
+                                          : ValueRange());
+  op.getBiasMutable().assign(masking.bias ? ValueRange(masking.bias.get())
+                                          : ValueRange());
+  op.setCausal(masking.causal);
+  op.setFillAttr(builder.getF64FloatAttr(masking.fill));
+}

@@ -28,6 +28,10 @@ Masking combineMasks(llvm::ArrayRef<MaskStep> steps,
                      llvm::ArrayRef<mlir::AffineExpr> scores,
                      mlir::Type element);
 
+/// Tells the masks of an attention that the model has as such, if they are
+/// those of a causal one, or none.
+void refineMasks(AttentionOp op);
+
 /// The operand of conversions between floats.
 Term throughFloatCasts(Term x);
 

@@ -18,6 +18,18 @@ def EvaluateShapes : Pass<"evaluate-shapes", "mlir::func::FuncOp"> {
   }];
 }
 
+def RecoverRanges : Pass<"recover-ranges", "mlir::func::FuncOp"> {
+  let summary = "Stored positions and masks become ranges";
+  let description = [{
+    Before: constants and weights whose integers grow evenly along their dimensions,
+    and masks that are true, or 0 where others hold one number below it, in bands: up
+    to the diagonal, in a window along it. After: `iota`, sums and comparisons of it.
+    Of those the next passes know what each element is: a causal mask is an attribute
+    of an attention, and a window bounds its loop. Runs behind `evaluate-shapes`, which
+    makes constants of small ranges.
+  }];
+}
+
 def ResolveIndices : Pass<"resolve-indices", "mlir::func::FuncOp"> {
   let summary = "Indices and masks made of ranges become views and constants";
   let description = [{

@@ -1,3 +1,4 @@
+#include "graph/passes/AttentionMasks.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/Patterns.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -84,8 +85,10 @@ class RecognizePatterns
     addActivationPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns)))) {
       getOperation().emitError("internal error: patterns come to no end");
-      signalPassFailure();
+      return signalPassFailure();
     }
+    getOperation().walk(refineMasks);
+    eraseDead(getOperation());
   }
 };
 
