@@ -137,6 +137,11 @@ def GraphOpInterface : OpInterface<"GraphOpInterface"> {
       rounding. Empty otherwise.
     }], "::llvm::SmallVector<int64_t>", "getTermDims", (ins), "", [{ return {}; }]>,
     InterfaceMethod<[{
+      For a contraction: the operands whose last but one dimension each tile of the
+      result's rows passes over from end to end, once, a run of the last one at a time:
+      keys and values.
+    }], "::llvm::SmallVector<unsigned>", "getStreamedOperands", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<[{
       Where scaling an index of an operand's dimension scales the same index of a
       dimension of the result, as it does for weights of contractions; nothing
       where no operand acts so.

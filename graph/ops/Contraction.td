@@ -74,6 +74,7 @@ def Graph_AttentionOp : Graph_Contraction<"attention", [AttrSizedOperandSegments
   }];
   let extraClassDeclaration = commonDecl # [{
     bool isOperandTypeFree(unsigned operand) { return operand >= 3; }
+    ::llvm::SmallVector<unsigned> getStreamedOperands() { return {1, 2}; }
   }];
 }
 

@@ -21,6 +21,9 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
     llvm::DenseMap<Value, Value> packed;
     for (auto op : llvm::make_early_inc_range(
              getOperation().getBody().front().getOps<GraphOpInterface>())) {
+      for (unsigned operand : op.getStreamedOperands())
+        if (wantsRows(op, op->getOperand(operand)))
+          setStored(op->getOperand(operand).getDefiningOp());
       std::optional<Columns> columns =
           op.getRole() == OpRole::Contraction ? op.getColumns() : std::nullopt;
       if (!columns || columns->groups > 1 || !wants(op, *columns))
@@ -52,6 +55,51 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
     int64_t rows = results / (all / terms);
     return rows >= fewestRows &&
            terms > sets / std::gcd(bytes / line, sets.getValue()) * ways;
+  }
+
+  /// The same of what views make, if many tiles of rows pass over it: it is
+  /// stored as it is passed over.
+  bool wantsRows(GraphOpInterface op, Value value) {
+    auto view = value.getDefiningOp<GraphOpInterface>();
+    if (!view || view.getRole() != OpRole::View || !isComputed(value))
+      return false;
+    unsigned last = getShape(value).size() - 1;
+    int64_t bytes = getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8;
+    auto between = distance(value, last - 1), along = distance(value, last);
+    if (along != 1 || !between || *between <= sizesOf(value)[last] ||
+        *between * bytes % line != 0)
+      return false;
+    int64_t rows = sizesOf(op->getResult(0))[last - 1],
+            streamed = op.getStreamedOperands().size();
+    return rows >= fewestStreams * fewestRows &&
+           streamed * sizesOf(value)[last - 1] >
+               sets / std::gcd(*between * bytes / line, sets.getValue()) * ways;
+  }
+
+  /// Elements between neighbours along a dimension, where views read them.
+  std::optional<int64_t> distance(Value value, unsigned dim) {
+    Exprs shape = getShape(value);
+    MLIRContext *context = value.getContext();
+    AffineMap map = AffineMap::getMultiDimIdentityMap(shape.size(), context);
+    while (auto view = value.getDefiningOp<GraphOpInterface>()) {
+      if (view.getRole() != OpRole::View || isStored(view))
+        break;
+      map = composeMaps(view.getOperandMap(0), map, shape);
+      value = view->getOperand(0);
+    }
+    Exprs first(shape.size(), getAffineConstantExpr(0, context)), next = first;
+    next[dim] = getAffineConstantExpr(1, context);
+    int64_t result = 0, run = 1;
+    SmallVector<int64_t> sizes = sizesOf(value);
+    for (unsigned i = sizes.size(); i-- > 0; run *= sizes[i]) {
+      AffineExpr place = map.getResult(i);
+      auto from = evaluate(place.replaceDims(first), optimum),
+           to = evaluate(place.replaceDims(next), optimum);
+      if (!from || !to)
+        return std::nullopt;
+      result += (*to - *from) * run;
+    }
+    return result;
   }
 
   SmallVector<int64_t> sizesOf(Value value) {
@@ -131,6 +179,9 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
   }
 
   static constexpr int64_t line = 64;
+  /// Tiles of so many times `fewestRows` repay a kernel that stores what they
+  /// pass over.
+  static constexpr int64_t fewestStreams = 8;
   SmallVector<int64_t> optimum;
 };
 

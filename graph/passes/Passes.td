@@ -314,7 +314,9 @@ def PackColumns : Pass<"pack-columns", "mlir::func::FuncOp"> {
     makes, where many tiles of rows read it and its rows lie so far apart that the lines of a panel's
     columns displace each other in the cache: a multiple of many lines, as powers of two
     are. Packs it as pack-weights does ([.., N, ..] -> [N / panel, .., panel]) in a kernel of its
-    own (`setStored`), which what computes it may be part of. For CPU targets.
+    own (`setStored`), which what computes it may be part of. Keys and values that many rows
+    of queries pass over (getStreamedOperands) are stored as they are passed over. For CPU
+    targets.
   }];
   let options = [
     Option<"panel", "panel", "int64_t", "32", "Columns of a panel">,

@@ -51,3 +51,48 @@ func.func @weight(%x: tensor<64x1024xf32>) -> tensor<64x1024xf32> {
   %0 = graph.matmul %x, %y : (tensor<64x1024xf32>, tensor<1024x1024xf32>) -> tensor<64x1024xf32>
   return %0 : tensor<64x1024xf32>
 }
+
+// -----
+
+!p = tensor<1x512x3072xf32>
+!r = tensor<1x512x1024xf32>
+!s = tensor<1x512x16x64xf32>
+!h = tensor<1x16x512x64xf32>
+
+// Keys and values of heads, out of rows of one projection that lie 12 KB apart; queries are read once.
+// CHECK-LABEL: @heads
+// CHECK-COUNT-2: graph.transpose {{.*}} {graph.stored, permutation
+// CHECK-NOT: graph.stored
+func.func @heads(%x: !p) -> !h {
+  %q = graph.slice %x {starts = affine_map<() -> (0, 0, 0)>, steps = array<i64: 1, 1, 1>} : (!p) -> !r
+  %k = graph.slice %x {starts = affine_map<() -> (0, 0, 1024)>, steps = array<i64: 1, 1, 1>} : (!p) -> !r
+  %v = graph.slice %x {starts = affine_map<() -> (0, 0, 2048)>, steps = array<i64: 1, 1, 1>} : (!p) -> !r
+  %qs = graph.reshape %q : (!r) -> !s
+  %ks = graph.reshape %k : (!r) -> !s
+  %vs = graph.reshape %v : (!r) -> !s
+  %qh = graph.transpose %qs {permutation = array<i64: 0, 2, 1, 3>} : (!s) -> !h
+  %kh = graph.transpose %ks {permutation = array<i64: 0, 2, 1, 3>} : (!s) -> !h
+  %vh = graph.transpose %vs {permutation = array<i64: 0, 2, 1, 3>} : (!s) -> !h
+  %0 = graph.attention %qh, %kh, %vh {scale = 0.125 : f64} : (!h, !h, !h) -> !h
+  return %0 : !h
+}
+
+// -----
+
+!s = tensor<1x128x16x64xf32>
+!h = tensor<1x16x128x64xf32>
+!l = tensor<1x512x16x64xf32>
+!m = tensor<1x16x512x64xf32>
+
+// Few rows of queries; what is computed as it is passed over; keys that several heads share.
+// CHECK-LABEL: @as_they_lie
+// CHECK-NOT: graph.stored
+func.func @as_they_lie(%x: !s, %y: !m, %z: tensor<1x1x512x1024xf32>, %q: !m) -> (!h, !m, !m) {
+  %0 = graph.transpose %x {permutation = array<i64: 0, 2, 1, 3>} : (!s) -> !h
+  %1 = graph.attention %0, %0, %0 {scale = 0.125 : f64} : (!h, !h, !h) -> !h
+  %2 = graph.attention %q, %y, %y {scale = 0.125 : f64} : (!m, !m, !m) -> !m
+  %3 = graph.slice %z {starts = affine_map<() -> (0, 0, 0, 0)>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x1x512x1024xf32>) -> tensor<1x1x512x64xf32>
+  %4 = graph.broadcast %3 : (tensor<1x1x512x64xf32>) -> !m
+  %5 = graph.attention %q, %4, %4 {scale = 0.125 : f64} : (!m, !m, !m) -> !m
+  return %1, %2, %5 : !h, !m, !m
+}
