@@ -19,13 +19,16 @@ constexpr int64_t fewest = 16;
 /// A constant or a weight as its bytes, those of i1 one each.
 struct Stored {
   RankedTensorType type;
-  ArrayRef<char> bytes;
-  std::vector<char> owned;
+  ArrayRef<char> kept;     ///< Of the attribute or the store,
+  std::vector<char> owned; ///< or else of its own.
 
+  ArrayRef<char> bytes() const {
+    return owned.empty() ? kept : ArrayRef<char>(owned);
+  }
   int64_t count() const { return type.getNumElements(); }
-  size_t width() const { return bytes.size() / count(); }
+  size_t width() const { return bytes().size() / count(); }
   ArrayRef<char> element(int64_t i) const {
-    return bytes.slice(i * width(), width());
+    return bytes().slice(i * width(), width());
   }
 };
 
@@ -36,21 +39,20 @@ std::optional<Stored> storedIn(Operation *op) {
     if (!value || value.isSplat())
       return std::nullopt;
     stored.type = cast<RankedTensorType>(value.getType());
-    stored.bytes = value.getRawData();
-    if (value.getElementType().isInteger(1)) {
+    if (value.getElementType().isInteger(1))
       llvm::append_range(stored.owned, value.getValues<bool>());
-      stored.bytes = stored.owned;
-    }
+    else
+      stored.kept = value.getRawData();
   } else if (auto weight = dyn_cast<WeightOp>(op)) {
     auto *dialect = op->getContext()->getLoadedDialect<GraphDialect>();
     const Weight *found = dialect->getWeights().lookup(weight.getName());
     if (!found)
       return std::nullopt;
     stored.type = found->type;
-    stored.bytes = found->bytes;
+    stored.kept = found->bytes;
   }
-  if (!stored.type || stored.count() < fewest || stored.bytes.empty() ||
-      stored.bytes.size() % stored.count() != 0)
+  if (!stored.type || stored.count() < fewest || stored.bytes().empty() ||
+      stored.bytes().size() % stored.count() != 0)
     return std::nullopt;
   return stored;
 }
@@ -207,28 +209,27 @@ Value recovered(OpBuilder &b, Operation *op) {
     return {};
   Ranges ranges(b, op->getLoc(), stored->type);
   Type element = stored->type.getElementType();
-  auto bands = [&](bool kept) {
-    return bandsOf(stored->type.getShape(), [&](int64_t i) {
-      return isZero(stored->element(i)) != kept;
-    });
-  };
-  if (element.isInteger(1)) {
-    auto found = bands(/*kept=*/true);
-    return found ? ranges.within(*found) : Value();
-  }
   if (element.isSignlessInteger(32) || element.isSignlessInteger(64)) {
     std::optional<Progression> found = progressionOf(*stored);
     return found ? ranges.sumOf(*found) : Value();
   }
-  std::optional<double> fill = fillOf(*stored);
-  auto found = fill ? bands(/*kept=*/false) : std::nullopt;
-  if (!found || found->empty())
+  bool isMask = element.isInteger(1);
+  std::optional<double> fill = isMask ? std::nullopt : fillOf(*stored);
+  if (!isMask && !fill)
+    return {};
+  // A mask that is added keeps where it is 0.
+  auto found = bandsOf(stored->type.getShape(), [&](int64_t i) {
+    return isZero(stored->element(i)) != isMask;
+  });
+  if (!found)
     return {};
   Value keeps = ranges.within(*found);
   auto scalar = [&](double value) {
     return scalarConstant(b, op->getLoc(), element, value);
   };
-  return SelectOp::create(b, op->getLoc(), keeps, scalar(0), scalar(*fill));
+  return isMask ? keeps
+                : SelectOp::create(b, op->getLoc(), keeps, scalar(0),
+                                   scalar(*fill));
 }
 
 struct RecoverRanges : impl::RecoverRangesBase<RecoverRanges> {
