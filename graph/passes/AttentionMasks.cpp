@@ -268,12 +268,13 @@ void charonia::graph::refineMasks(AttentionOp op) {
   Exprs scores = getShape(op.getQuery());
   scores.back() = getShape(op.getKey())[2];
   Masking masking = combineMasks(steps, scores, root.element());
-  if (!masking.causal && (masking.mask || masking.bias))
-    return;
-  op.getMaskMutable().assign(masking.mask ? ValueRange(masking.mask.get())
-                                          : ValueRange());
-  op.getBiasMutable().assign(masking.bias ? ValueRange(masking.bias.get())
-                                          : ValueRange());
+  auto assign = [](MutableOperandRange operand, Term term) {
+    operand.clear();
+    if (term)
+      operand.append(ValueRange{term.get()});
+  };
+  assign(op.getMaskMutable(), masking.mask);
+  assign(op.getBiasMutable(), masking.bias);
   op.setCausal(masking.causal);
   op.setFillAttr(builder.getF64FloatAttr(masking.fill));
 }
