@@ -72,13 +72,16 @@ std::optional<Progression> progressionOf(const Stored &stored) {
   };
   // Sums of what is so small do not wrap.
   constexpr int64_t most = int64_t(1) << 30;
+  auto isSmall = [](int64_t n) { return -most <= n && n <= most; };
   ArrayRef<int64_t> shape = stored.type.getShape();
   Progression found{at(0), SmallVector<int64_t>(shape.size())};
+  if (!isSmall(found.base))
+    return std::nullopt;
   int64_t run = 1, reached = std::abs(found.base);
   for (size_t d = shape.size(); d-- > 0; run *= shape[d]) {
     if (shape[d] == 1)
       continue;
-    if (std::abs(at(run)) > most || std::abs(found.base) > most)
+    if (!isSmall(at(run)))
       return std::nullopt;
     found.steps[d] = at(run) - found.base;
     reached += std::abs(found.steps[d]) * (shape[d] - 1);
