@@ -19,15 +19,17 @@ func.func @positions() -> (tensor<16x1xi64>, tensor<4x4xi32>) {
 
 // -----
 
-// Few elements, and others than those, stay.
+// Few elements, numbers whose sums might wrap, and others than those, stay.
 // CHECK-LABEL: @others
 // CHECK-NOT:  graph.iota
 // CHECK:      return
-func.func @others() -> (tensor<4xi64>, tensor<16xi64>, tensor<16xi8>) {
+func.func @others() -> (tensor<4xi64>, tensor<16xi64>, tensor<16xi8>, tensor<2x8xi64>, tensor<16xi32>) {
   %0 = graph.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
   %1 = graph.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16]> : tensor<16xi64>
   %2 = graph.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]> : tensor<16xi8>
-  return %0, %1, %2 : tensor<4xi64>, tensor<16xi64>, tensor<16xi8>
+  %3 = graph.constant dense<[[-9223372036854775808, 0, 1, 2, 3, 4, 5, 6], [9223372036854775807, 0, 0, 0, 0, 0, 0, 0]]> : tensor<2x8xi64>
+  %4 = graph.constant dense<[2147483647, -2147483648, 2147483647, -2147483648, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]> : tensor<16xi32>
+  return %0, %1, %2, %3, %4 : tensor<4xi64>, tensor<16xi64>, tensor<16xi8>, tensor<2x8xi64>, tensor<16xi32>
 }
 
 // -----
