@@ -31,13 +31,13 @@ static int64_t keysInScratch(int64_t registers, int64_t length,
                              int64_t optimum) {
   struct Steps {
     int64_t fewest, most, apart, open;
-    double perStep, writtenOut; // measured
+    double perStep; // measured
   };
   constexpr int64_t many = 256;
+  constexpr double writtenOut = 1.4; // measured
   // Of 64 features the second cache would have to serve what is more.
-  Steps of = registers >= 32
-                 ? Steps{20, 33, 1, 32, 2, 1.4}
-                 : Steps{18, 60, 6, optimum < many ? 18 : 36, 8, 1.4};
+  Steps of = registers >= 32 ? Steps{20, 33, 1, 32, 2}
+                             : Steps{18, 60, 6, optimum < many ? 18 : 36, 8};
   if (length == 0)
     return of.open;
   int64_t best = of.most;
@@ -45,7 +45,7 @@ static int64_t keysInScratch(int64_t registers, int64_t length,
   for (int64_t keys = of.fewest; keys <= of.most; keys += of.apart) {
     int64_t steps = llvm::divideCeil(length, keys);
     double cost = steps * (std::min(keys, length) + of.perStep) *
-                  (steps == 1 ? of.writtenOut : 1);
+                  (steps == 1 ? writtenOut : 1);
     if (cost < least)
       best = keys, least = cost;
   }

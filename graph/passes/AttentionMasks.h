@@ -28,8 +28,8 @@ Masking combineMasks(llvm::ArrayRef<MaskStep> steps,
                      llvm::ArrayRef<mlir::AffineExpr> scores,
                      mlir::Type element);
 
-/// Tells the masks of an attention that the model has as such, if they are
-/// those of a causal one, or none.
+/// The masks of an attention that the model has as such, as those of one that
+/// it has written out would be: causal, none, or conditions instead of a bias.
 void refineMasks(AttentionOp op);
 
 /// The operand of conversions between floats.

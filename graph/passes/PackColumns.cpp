@@ -2,6 +2,7 @@
 #include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
+#include "graph/passes/Views.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
@@ -53,15 +54,19 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
     if (all <= 0 || results <= 0 || bytes % line != 0 || width <= panel)
       return false;
     int64_t rows = results / (all / terms);
-    return rows >= fewestRows &&
-           terms > sets / std::gcd(bytes / line, sets.getValue()) * ways;
+    return rows >= fewestRows && terms > placesOf(bytes);
+  }
+
+  /// Rows so many bytes apart, whole lines, of which a core's cache has places
+  /// for one line each.
+  int64_t placesOf(int64_t bytes) const {
+    return sets / std::gcd(bytes / line, sets.getValue()) * ways;
   }
 
   /// The same of what views make, if many tiles of rows pass over it: it is
   /// stored as it is passed over.
   bool wantsRows(GraphOpInterface op, Value value) {
-    auto view = value.getDefiningOp<GraphOpInterface>();
-    if (!view || view.getRole() != OpRole::View || !isComputed(value))
+    if (!composedView(value) || !isComputed(value))
       return false;
     unsigned last = getShape(value).size() - 1;
     int64_t bytes = getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8;
@@ -72,8 +77,7 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
     int64_t rows = sizesOf(op->getResult(0))[last - 1],
             streamed = op.getStreamedOperands().size();
     return rows >= fewestStreams * fewestRows &&
-           streamed * sizesOf(value)[last - 1] >
-               sets / std::gcd(*between * bytes / line, sets.getValue()) * ways;
+           streamed * sizesOf(value)[last - 1] > placesOf(*between * bytes);
   }
 
   /// Elements between neighbours along a dimension, where views read them.
@@ -81,9 +85,7 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
     Exprs shape = getShape(value);
     MLIRContext *context = value.getContext();
     AffineMap map = AffineMap::getMultiDimIdentityMap(shape.size(), context);
-    while (auto view = value.getDefiningOp<GraphOpInterface>()) {
-      if (view.getRole() != OpRole::View || isStored(view))
-        break;
+    while (GraphOpInterface view = composedView(value)) {
       map = composeMaps(view.getOperandMap(0), map, shape);
       value = view->getOperand(0);
     }

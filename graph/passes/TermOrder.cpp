@@ -34,14 +34,6 @@ static bool isSingle(Value value) {
   return constantOf(numElements(getShape(value), value.getContext())) == 1;
 }
 
-/// A view that is composed with its reader.
-static GraphOpInterface composedView(Value value) {
-  auto op = value.getDefiningOp<GraphOpInterface>();
-  bool isComposed =
-      op && op.getRole() == OpRole::View && !isStored(op.getOperation());
-  return isComposed ? op : GraphOpInterface();
-}
-
 /// The operand whose elements `op` passes on, by their places or each to its
 /// own: of a view, or of a pointwise operator that takes nothing else but
 /// weights and single elements, which go into any order.

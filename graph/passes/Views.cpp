@@ -1,4 +1,5 @@
 #include "graph/passes/Views.h"
+#include "graph/analysis/FusionPlan.h"
 #include "graph/analysis/IterationSpace.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
@@ -190,6 +191,13 @@ Value charonia::graph::buildViews(OpBuilder &builder, Location location,
 static GraphOpInterface viewOf(Value value) {
   auto op = value.getDefiningOp<GraphOpInterface>();
   return op && op.getRole() == OpRole::View ? op : GraphOpInterface();
+}
+
+GraphOpInterface charonia::graph::composedView(Value value) {
+  auto op = value.getDefiningOp<GraphOpInterface>();
+  bool isComposed =
+      op && op.getRole() == OpRole::View && !isStored(op.getOperation());
+  return isComposed ? op : GraphOpInterface();
 }
 
 std::optional<SmallVector<int64_t>>

@@ -30,6 +30,10 @@ std::optional<ViewPlan> planViews(mlir::AffineMap map,
 mlir::Value buildViews(mlir::OpBuilder &builder, mlir::Location location,
                        mlir::Value input, const ViewPlan &plan);
 
+/// The view that makes a value and is composed with its readers; null where
+/// none does, or that is stored.
+GraphOpInterface composedView(mlir::Value value);
+
 /// The permutation of a view that does nothing but permute dimensions:
 /// dimension i of the value is dimension permutation[i] of the view's operand.
 /// Nothing for other values.

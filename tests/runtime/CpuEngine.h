@@ -6,7 +6,6 @@
 
 #include "charonia/runtime.h"
 #include "runtime/device/cpu/CpuInfo.h"
-#include "runtime/engine/Writer.h"
 
 #include <cmath>
 
@@ -48,14 +47,7 @@ protected:
   }
 
   std::string write() {
-    Writer w;
-    w.addSection(SectionKind::Code, "code", code);
-    w.addSection(SectionKind::Weights, "weights",
-                 std::as_bytes(std::span(weights)));
-    std::string path = dir / "test.engine";
-    Status status = w.write(manifest, path);
-    EXPECT_TRUE(status.isOk()) << status.message();
-    return path;
+    return writeEngine(manifest, code, weights, dir / "test.engine");
   }
 
   Context context(ContextOptions options = {}) {

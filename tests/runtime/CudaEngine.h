@@ -8,7 +8,6 @@
 #include "charonia/runtime.h"
 #include "runtime/device/cuda/CudaProgram.h"
 #include "runtime/device/cuda/Driver.h"
-#include "runtime/engine/Writer.h"
 
 #include <cmath>
 #include <cstring>
@@ -65,14 +64,7 @@ protected:
   }
 
   std::string write() {
-    Writer w;
-    w.addSection(SectionKind::Code, "code", code.bytes());
-    w.addSection(SectionKind::Weights, "weights",
-                 std::as_bytes(std::span(weights)));
-    std::string path = dir / "test.engine";
-    Status status = w.write(manifest, path);
-    EXPECT_TRUE(status.isOk()) << status.message();
-    return path;
+    return writeEngine(manifest, code.bytes(), weights, dir / "test.engine");
   }
 
   Result<Context> tryContext(ContextOptions options = {}, int index = 0) {
@@ -104,6 +96,16 @@ protected:
       std::memcpy(&got, static_cast<const char *>(z) + 4 * i, 4);
       ASSERT_NEAR(got, i == 0 ? 1.f : std::max(v, 0.f), 1e-6) << i;
     }
+  }
+
+  /// Runs inputs of a batch, and compares what that gives.
+  void expectRun(Context &c, int64_t batch, unsigned seed) {
+    auto x = input(batch, seed);
+    ASSERT_TRUE(
+        c.setInput("x", {DType::Float32, {batch, 16}, x.data()}).isOk());
+    Status status = c.run();
+    ASSERT_TRUE(status.isOk()) << status.message();
+    expectOutputs(c.output("y")->data, c.output("z")->data, x);
   }
 
   /// Memory of the fake GPU that a caller owns.

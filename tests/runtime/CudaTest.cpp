@@ -14,14 +14,8 @@ TEST_F(CudaEngine, HostMemoryAtEveryShape) {
   Context c = context();
   EXPECT_EQ(c.description(), "sm_80 on Fake GPU (cuda:0, sm_90)");
   EXPECT_EQ(c.threads(), 0u);
-  for (int64_t batch : {4, 1, 64, 0, 37, 4, 64, 64, 4}) {
-    auto x = input(batch, batch);
-    ASSERT_TRUE(
-        c.setInput("x", {DType::Float32, {batch, 16}, x.data()}).isOk());
-    Status status = c.run();
-    ASSERT_TRUE(status.isOk()) << status.message();
-    expectOutputs(c.output("y")->data, c.output("z")->data, x);
-  }
+  for (int64_t batch : {4, 1, 64, 0, 37, 4, 64, 64, 4})
+    expectRun(c, batch, batch);
 }
 
 TEST_F(CudaEngine, OutputsInTheCallersHostMemory) {
@@ -40,13 +34,7 @@ TEST_F(CudaEngine, OutputsInTheCallersHostMemory) {
 
 TEST_F(CudaEngine, GraphPerShape) {
   Context c = context();
-  auto run = [&](int64_t batch) {
-    auto x = input(batch, 3);
-    ASSERT_TRUE(
-        c.setInput("x", {DType::Float32, {batch, 16}, x.data()}).isOk());
-    ASSERT_TRUE(c.run().isOk());
-    expectOutputs(c.output("y")->data, c.output("z")->data, x);
-  };
+  auto run = [&](int64_t batch) { expectRun(c, batch, 3); };
   // The largest shape first, so that no memory moves later.
   run(64);
   EXPECT_EQ(fake().count("cuGraphLaunch"), 0);

@@ -3,6 +3,7 @@
 #define CHARONIA_TESTS_RUNTIME_TESTENGINE_H
 
 #include "runtime/engine/Engine.h"
+#include "runtime/engine/Writer.h"
 
 #include <gtest/gtest.h>
 
@@ -104,6 +105,20 @@ inline engine::Manifest reluManifest() {
   p.steps = {first, second, copy, fill};
   m.programs = {p};
   return m;
+}
+
+/// Writes such an engine there; gives the path.
+inline std::string writeEngine(const engine::Manifest &manifest,
+                               std::span<const std::byte> code,
+                               const std::vector<float> &weights,
+                               std::string path) {
+  engine::Writer w;
+  w.addSection(engine::SectionKind::Code, "code", code);
+  w.addSection(engine::SectionKind::Weights, "weights",
+               std::as_bytes(std::span(weights)));
+  Status status = w.write(manifest, path);
+  EXPECT_TRUE(status.isOk()) << status.message();
+  return path;
 }
 
 /// An input of it.
