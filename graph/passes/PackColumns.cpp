@@ -1,5 +1,4 @@
 #include "graph/analysis/FusionPlan.h"
-#include "graph/analysis/Weights.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/Views.h"
@@ -122,16 +121,13 @@ struct PackColumns : impl::PackColumnsBase<PackColumns> {
   /// Weights are packed already, and what is repeated is smaller where it is.
   bool isComputed(Value value) {
     int64_t elements = elementsOf(value);
-    while (Operation *op = value.getDefiningOp()) {
-      if (isWeight(op) || op->getNumOperands() == 0)
-        return false;
-      if (cast<GraphOpInterface>(op).getRole() != OpRole::View)
-        break;
-      value = op->getOperand(0);
+    while (GraphOpInterface view = composedView(value)) {
+      value = view->getOperand(0);
       if (elementsOf(value) < elements)
         return false;
     }
-    return true;
+    Operation *op = value.getDefiningOp();
+    return !op || op->getNumOperands() > 0;
   }
 
   /// The views of panels [N / panel, .., K, panel] that give back [.., K, N];
