@@ -1,3 +1,4 @@
+#include "graph/ir/StoredWeight.h"
 #include "graph/ops/Common.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Endian.h"
@@ -53,8 +54,7 @@ LogicalResult WeightOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   if (!type.hasStaticShape())
     return emitOpError("a weight has a static shape, not ") << type;
-  auto *dialect = cast<GraphDialect>((*this)->getDialect());
-  if (const Weight *weight = dialect->getWeights().lookup(getName());
+  if (const Weight *weight = storedWeight(*this);
       weight && weight->type != type)
     return emitOpError("weight \"")
            << getName() << "\" is a " << weight->type << ", not a " << type;
@@ -185,8 +185,7 @@ AffineExpr DimsOp::getContentAt(ArrayRef<AffineExpr> coordinates,
 }
 
 std::optional<SmallVector<int64_t>> WeightOp::getStoredIntegers() {
-  auto *dialect = getContext()->getLoadedDialect<GraphDialect>();
-  const Weight *weight = dialect->getWeights().lookup(getName());
+  const Weight *weight = storedWeight(*this);
   if (!weight || !weight->type.getElementType().isSignlessInteger())
     return std::nullopt;
   unsigned bits = weight->type.getElementType().getIntOrFloatBitWidth();
@@ -257,8 +256,7 @@ static std::optional<RealRange> rangeOfShort(ArrayRef<char> bytes,
 /// Of types that have room for what is made of weights.
 std::optional<RealRange> WeightOp::getRange(ArrayRef<RealRange>) {
   auto type = dyn_cast<FloatType>(getElementTypeOrSelf(getType()));
-  auto *dialect = getContext()->getLoadedDialect<GraphDialect>();
-  const Weight *weight = dialect->getWeights().lookup(getName());
+  const Weight *weight = storedWeight(*this);
   if (!type || !weight || weight->bytes.empty())
     return std::nullopt;
   if (type.isF32())

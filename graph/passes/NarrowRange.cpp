@@ -1,5 +1,5 @@
 #include "graph/passes/NarrowRange.h"
-#include "graph/analysis/Weights.h"
+#include "graph/ir/StoredWeight.h"
 #include "graph/passes/Expression.h"
 #include <cmath>
 
@@ -27,9 +27,7 @@ template <typename T> static IntegerRange boundsOf(ArrayRef<char> bytes) {
 /// Of the bytes that a weight has.
 static std::optional<IntegerRange> rangeOfWeight(WeightOp op) {
   Type element = op.getType().getElementType();
-  const Weight *weight =
-      op->getContext()->getLoadedDialect<GraphDialect>()->getWeights().lookup(
-          op.getName());
+  const Weight *weight = storedWeight(op);
   if (!weight || !element.isInteger(8) || weight->bytes.empty())
     return std::nullopt;
   return element.isUnsignedInteger() ? boundsOf<uint8_t>(weight->bytes)

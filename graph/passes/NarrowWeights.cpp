@@ -1,4 +1,5 @@
 #include "graph/passes/NarrowWeights.h"
+#include "graph/ir/StoredWeight.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/NarrowRange.h"
 #include "graph/passes/Panels.h"
@@ -68,9 +69,7 @@ bool isUsual(Value value, int depth = 0) {
   if (matchPattern(value, m_Constant(&constant)))
     return llvm::all_of(constant.getValues<llvm::APFloat>(), isSmall);
   if (auto weight = dyn_cast<WeightOp>(op.getOperation())) {
-    const Weight *found =
-        op->getContext()->getLoadedDialect<GraphDialect>()->getWeights().lookup(
-            weight.getName());
+    const Weight *found = storedWeight(weight);
     unsigned bytes = elementBytes(real);
     if (!found || bytes > 8)
       return false;

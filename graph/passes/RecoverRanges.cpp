@@ -1,7 +1,7 @@
 #include "graph/passes/Bands.h"
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
-#include "llvm/Support/Endian.h"
+#include "graph/passes/Stored.h"
 #include <cstring>
 
 using namespace mlir;
@@ -15,94 +15,6 @@ namespace {
 /// Below that many, elements are what operators ask for as numbers: axes,
 /// sizes.
 constexpr int64_t fewest = 16;
-
-/// A constant or a weight as its bytes, those of i1 one each.
-struct Stored {
-  RankedTensorType type;
-  ArrayRef<char> kept;     ///< Of the attribute or the store,
-  std::vector<char> owned; ///< or else of its own.
-
-  ArrayRef<char> bytes() const {
-    return owned.empty() ? kept : ArrayRef<char>(owned);
-  }
-  int64_t count() const { return type.getNumElements(); }
-  size_t width() const { return bytes().size() / count(); }
-  ArrayRef<char> element(int64_t i) const {
-    return bytes().slice(i * width(), width());
-  }
-};
-
-std::optional<Stored> storedIn(Operation *op) {
-  Stored stored;
-  if (auto constant = dyn_cast<ConstantOp>(op)) {
-    auto value = dyn_cast<DenseElementsAttr>(constant.getValue());
-    if (!value || value.isSplat())
-      return std::nullopt;
-    stored.type = cast<RankedTensorType>(value.getType());
-    if (value.getElementType().isInteger(1))
-      llvm::append_range(stored.owned, value.getValues<bool>());
-    else
-      stored.kept = value.getRawData();
-  } else if (auto weight = dyn_cast<WeightOp>(op)) {
-    auto *dialect = op->getContext()->getLoadedDialect<GraphDialect>();
-    const Weight *found = dialect->getWeights().lookup(weight.getName());
-    if (!found)
-      return std::nullopt;
-    stored.type = found->type;
-    stored.kept = found->bytes;
-  }
-  if (!stored.type || stored.count() < fewest || stored.bytes().empty() ||
-      stored.bytes().size() % stored.count() != 0)
-    return std::nullopt;
-  return stored;
-}
-
-/// base + steps[d] * the coordinate along each dimension d.
-struct Progression {
-  int64_t base;
-  SmallVector<int64_t> steps;
-};
-
-std::optional<Progression> progressionOf(const Stored &stored) {
-  size_t width = stored.width();
-  auto at = [&](int64_t i) -> int64_t {
-    const char *data = stored.element(i).data();
-    return width == 8 ? (int64_t)llvm::support::endian::read64le(data)
-                      : (int32_t)llvm::support::endian::read32le(data);
-  };
-  // Sums of what is so small do not wrap.
-  constexpr int64_t most = int64_t(1) << 30;
-  auto isSmall = [](int64_t n) { return -most <= n && n <= most; };
-  ArrayRef<int64_t> shape = stored.type.getShape();
-  Progression found{at(0), SmallVector<int64_t>(shape.size())};
-  if (!isSmall(found.base))
-    return std::nullopt;
-  int64_t run = 1, reached = std::abs(found.base);
-  for (size_t d = shape.size(); d-- > 0; run *= shape[d]) {
-    if (shape[d] == 1)
-      continue;
-    if (!isSmall(at(run)))
-      return std::nullopt;
-    found.steps[d] = at(run) - found.base;
-    reached += std::abs(found.steps[d]) * (shape[d] - 1);
-    if (reached > most)
-      return std::nullopt;
-  }
-  SmallVector<int64_t> place(shape.size());
-  int64_t wanted = found.base;
-  for (int64_t i = 0; i < stored.count(); ++i) {
-    if (at(i) != wanted)
-      return std::nullopt;
-    for (size_t d = shape.size(); d-- > 0;) {
-      wanted += found.steps[d];
-      if (++place[d] < shape[d])
-        break;
-      wanted -= found.steps[d] * shape[d];
-      place[d] = 0;
-    }
-  }
-  return found;
-}
 
 /// What is stored, made of ranges where `b` is.
 class Ranges {
@@ -208,7 +120,8 @@ std::optional<double> fillOf(const Stored &stored) {
 
 Value recovered(OpBuilder &b, Operation *op) {
   std::optional<Stored> stored = storedIn(op);
-  if (!stored)
+  if (!stored || stored->count() < fewest || stored->bytes().empty() ||
+      stored->bytes().size() % stored->count() != 0)
     return {};
   Ranges ranges(b, op->getLoc(), stored->type);
   Type element = stored->type.getElementType();

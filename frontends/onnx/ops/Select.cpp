@@ -4,6 +4,7 @@
 #include "frontends/common/Tensors.h"
 #include "frontends/common/builders/Gather.h"
 #include "frontends/onnx/Registry.h"
+#include "graph/ir/StoredWeight.h"
 #include <numeric>
 
 using namespace charonia;
@@ -41,8 +42,7 @@ static llvm::FailureOr<SmallVector<int64_t>> keys(Node &n, Emitter &e,
   mlir::Type element = elementOf(value);
   SmallVector<int64_t> result;
   if (auto weight = value.getDefiningOp<graph::WeightOp>()) {
-    auto *dialect = e.getContext()->getLoadedDialect<graph::GraphDialect>();
-    const graph::Weight *data = dialect->getWeights().lookup(weight.getName());
+    const graph::Weight *data = graph::storedWeight(weight);
     unsigned bytes = (element.getIntOrFloatBitWidth() + 7) / 8;
     for (size_t at = 0; data && at + bytes <= data->bytes.size(); at += bytes) {
       uint64_t bits = 0;

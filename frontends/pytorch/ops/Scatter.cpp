@@ -2,6 +2,7 @@
 #include "frontends/common/Diagnostic.h"
 #include "frontends/common/builders/Gather.h"
 #include "frontends/pytorch/ops/Indices.h"
+#include "graph/ir/StoredWeight.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <limits>
 
@@ -17,9 +18,7 @@ static std::optional<SmallVector<bool>> knownMask(Value mask, Emitter &e) {
   if (auto constant = e.constantOf(mask))
     return llvm::to_vector(constant.getValues<bool>());
   auto weight = mask.getDefiningOp<graph::WeightOp>();
-  auto *dialect = e.getContext()->getLoadedDialect<graph::GraphDialect>();
-  const graph::Weight *data =
-      weight ? dialect->getWeights().lookup(weight.getName()) : nullptr;
+  const graph::Weight *data = weight ? graph::storedWeight(weight) : nullptr;
   if (!data)
     return std::nullopt;
   return llvm::to_vector(
@@ -293,7 +292,7 @@ static Value neutral(ScatterReduction reduction, mlir::Type element,
   bool isSigned = !element.isUnsignedInteger() && bits > 1;
   llvm::APInt value = isSigned ? least ? llvm::APInt::getSignedMinValue(bits)
                                        : llvm::APInt::getSignedMaxValue(bits)
-                      : least  ? llvm::APInt::getMinValue(bits)
+                      : least ? llvm::APInt::getMinValue(bits)
                                : llvm::APInt::getMaxValue(bits);
   return e.scalar(isSigned ? value.getSExtValue()
                            : static_cast<int64_t>(value.getZExtValue()),
