@@ -80,42 +80,48 @@ private:
   RankedTensorType type;
 };
 
-bool isZero(ArrayRef<char> element) {
-  return llvm::all_of(element, [](char byte) { return byte == 0; });
-}
+/// A mask that is added: 0, of either sign, where it keeps a score, and a
+/// number below it elsewhere.
+struct AddedMask {
+  ArrayRef<char> kept; ///< The bytes of that 0.
+  double zero, fill;
+};
 
-/// What all elements of a tensor are that are not zero; nothing where they
-/// differ, which two of a weight do, or where there are none.
-std::optional<ArrayRef<char>> otherThanZero(const Stored &stored) {
-  std::optional<ArrayRef<char>> other;
-  for (int64_t i = 0; i < stored.count(); ++i) {
-    ArrayRef<char> element = stored.element(i);
-    if (isZero(element))
-      continue;
-    if (!other)
-      other = element;
-    else if (*other != element)
-      return std::nullopt;
-  }
-  return other;
-}
-
-/// What a mask that is added has where it keeps nothing: a number below 0.
-std::optional<double> fillOf(const Stored &stored) {
+/// Nothing of a tensor of more than two numbers, which a weight's first few
+/// elements say.
+std::optional<AddedMask> addedMask(const Stored &stored) {
   auto type = dyn_cast<FloatType>(stored.type.getElementType());
   size_t bits = type ? type.getWidth() : 0;
   if (bits < 16 || bits % 8 != 0 || bits / 8 != stored.width())
     return std::nullopt;
-  std::optional<ArrayRef<char>> other = otherThanZero(stored);
+  ArrayRef<char> first = stored.element(0);
+  std::optional<ArrayRef<char>> other;
+  for (int64_t i = 1; i < stored.count(); ++i) {
+    ArrayRef<char> element = stored.element(i);
+    if (element == first || element == other)
+      continue;
+    if (other)
+      return std::nullopt;
+    other = element;
+  }
   if (!other)
     return std::nullopt;
-  uint64_t word = 0;
-  std::memcpy(&word, other->data(), other->size());
-  APFloat number(type.getFloatSemantics(), APInt(bits, word));
-  bool inexact;
-  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
-  double fill = number.convertToDouble();
-  return fill < 0 ? std::optional(fill) : std::nullopt;
+  auto numberOf = [&](ArrayRef<char> bytes) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), bytes.size());
+    APFloat number(type.getFloatSemantics(), APInt(bits, word));
+    bool inexact;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                   &inexact);
+    return number.convertToDouble();
+  };
+  AddedMask mask{first, numberOf(first), numberOf(*other)};
+  if (mask.zero != 0) {
+    mask.kept = *other;
+    std::swap(mask.zero, mask.fill);
+  }
+  bool isMask = mask.zero == 0 && mask.fill < 0;
+  return isMask ? std::optional(mask) : std::nullopt;
 }
 
 Value recovered(OpBuilder &b, Operation *op) {
@@ -129,13 +135,12 @@ Value recovered(OpBuilder &b, Operation *op) {
     std::optional<Progression> found = progressionOf(*stored);
     return found ? ranges.sumOf(*found) : Value();
   }
-  bool isMask = element.isInteger(1);
-  std::optional<double> fill = isMask ? std::nullopt : fillOf(*stored);
-  if (!isMask && !fill)
+  std::optional<AddedMask> added;
+  if (!element.isInteger(1) && !(added = addedMask(*stored)))
     return {};
-  // A mask that is added keeps where it is 0.
   auto found = bandsOf(stored->type.getShape(), [&](int64_t i) {
-    return isZero(stored->element(i)) != isMask;
+    return added ? stored->element(i) == added->kept
+                 : stored->element(i).front() != 0;
   });
   if (!found)
     return {};
@@ -143,9 +148,9 @@ Value recovered(OpBuilder &b, Operation *op) {
   auto scalar = [&](double value) {
     return scalarConstant(b, op->getLoc(), element, value);
   };
-  return isMask ? keeps
-                : SelectOp::create(b, op->getLoc(), keeps, scalar(0),
-                                   scalar(*fill));
+  return added ? SelectOp::create(b, op->getLoc(), keeps, scalar(added->zero),
+                                  scalar(added->fill))
+               : keeps;
 }
 
 struct RecoverRanges : impl::RecoverRangesBase<RecoverRanges> {

@@ -68,10 +68,11 @@ def test_a_slice_of_a_buffer(tmp_path, length):
     check(tmp_path, lambda s: np.where(buffer[..., :length, :length], s, LEAST), length)
 
 
-@pytest.mark.parametrize("fill", [-np.inf, LEAST], ids=["inf", "least"])
+@pytest.mark.parametrize("kept, fill", [(0.0, -np.inf), (0.0, LEAST), (-0.0, LEAST)], ids=["inf", "least", "product"])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_a_mask_that_is_added(tmp_path, length, fill):
-    added = np.triu(np.full((length, length), fill, np.float32), 1)
+def test_a_mask_that_is_added(tmp_path, length, kept, fill):
+    """Also what exporters fold of 1 and 0 times a number, which keeps where it is -0."""
+    added = np.where(np.tri(length, dtype=bool), np.float32(kept), np.float32(fill))
     layout = compile_attention(
         tmp_path, [helper.make_node("Add", ["s", "added"], ["m"])], dict(added=added), length
     )

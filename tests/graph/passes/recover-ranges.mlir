@@ -67,3 +67,19 @@ func.func @added() -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor
   %3 = graph.constant dense<[[0.0, -1.0, -1.0, -1.0], [0.0, 0.0, -1.0, -1.0], [0.0, -1.0, 0.0, -1.0], [0.0, 0.0, 0.0, 0.0]]> : tensor<4x4xf32>
   return %0, %1, %2, %3 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// What a mask of 1 and 0 times a number gives: -0 where it keeps, and that stays. Two zeros are no mask.
+// CHECK-LABEL: @negative_zero
+// CHECK:      %[[K:.*]] = graph.compare le
+// CHECK-DAG:  %[[ZERO:.*]] = graph.constant dense<-0.000000e+00> : tensor<f16>
+// CHECK-DAG:  %[[LOW:.*]] = graph.constant dense<-6.550400e+04> : tensor<f16>
+// CHECK:      %[[M:.*]] = graph.select %[[K]], %[[ZERO]], %[[LOW]] : {{.*}} -> tensor<4x4xf16>
+// CHECK-NOT:  graph.select
+// CHECK:      return %[[M]]
+func.func @negative_zero() -> (tensor<4x4xf16>, tensor<4x4xf16>) {
+  %0 = graph.constant dense<[[-0.0, 0xFBFF, 0xFBFF, 0xFBFF], [-0.0, -0.0, 0xFBFF, 0xFBFF], [-0.0, -0.0, -0.0, 0xFBFF], [-0.0, -0.0, -0.0, -0.0]]> : tensor<4x4xf16>
+  %1 = graph.constant dense<[[0.0, -0.0, -0.0, -0.0], [0.0, 0.0, -0.0, -0.0], [0.0, 0.0, 0.0, -0.0], [0.0, 0.0, 0.0, 0.0]]> : tensor<4x4xf16>
+  return %0, %1 : tensor<4x4xf16>, tensor<4x4xf16>
+}
