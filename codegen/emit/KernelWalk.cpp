@@ -95,9 +95,14 @@ LogicalResult KernelBuilder::walkWithRest() {
         left = arith::SubIOp::create(b, loc, end, begin),
         isWhole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, left,
                                         index(tile));
+  // A known extent leaves the same everywhere: of the branches of its rest code
+  // has the one that is taken.
+  auto known = graph::constantOf(extentOf(*found));
   return e.branch(
       isWhole, [&] { return walkTile(group, begin, tile, tile, tile); },
-      [&] { return walkRest(group, begin, left); });
+      [&] {
+        return walkRest(group, begin, known ? index(*known % tile) : left);
+      });
 }
 
 LogicalResult KernelBuilder::walkByLength(const ShortRows &rows,
