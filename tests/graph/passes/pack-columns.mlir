@@ -43,6 +43,18 @@ func.func @few(%x: tensor<16x1024xf32>, %y: tensor<1024x1024xf32>, %a: tensor<2x
 
 // -----
 
+// What is stored as it is repeated lies so.
+// CHECK-LABEL: @stored_repeat
+// CHECK: graph.broadcast %{{.+}} {graph.stored}
+// CHECK: graph.transpose %{{.+}} {graph.stored, permutation = array<i64: 2, 0, 1, 3>}
+func.func @stored_repeat(%x: tensor<2x64x1024xf32>, %y: tensor<1x1024x1024xf32>) -> tensor<2x64x1024xf32> {
+  %0 = graph.broadcast %y {graph.stored} : (tensor<1x1024x1024xf32>) -> tensor<2x1024x1024xf32>
+  %1 = graph.matmul %x, %0 : (tensor<2x64x1024xf32>, tensor<2x1024x1024xf32>) -> tensor<2x64x1024xf32>
+  return %1 : tensor<2x64x1024xf32>
+}
+
+// -----
+
 // Weights are packed by themselves.
 // CHECK-LABEL: @weight
 // CHECK-NOT: graph.stored
