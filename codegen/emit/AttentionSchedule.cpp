@@ -208,6 +208,44 @@ Chooser::wideAttention(int64_t rows, int64_t n, int64_t batch) {
   return ranked;
 }
 
+/// Microseconds that an attention of 65 to 128 columns takes whose keys and
+/// values the copy engine brings. Fitted to ten shapes, full and causal, on an
+/// H200 (docs/performance.md "The last product under the next iteration").
+double Chooser::streamingTime(const AttentionTile &tile, int64_t rows,
+                              int64_t batch) const {
+  // A tile's start and end; a step of an instance beside another of its
+  // multiprocessor, and alone; rows of a step that the tensor does not have.
+  struct Costs {
+    double around, beside, alone, outside;
+  };
+  bool tall = tile.rows > 64, both = tile.residents > 1;
+  Costs costs = both   ? Costs{4.8, 0.94, 0.62, 1.3}
+                : tall ? Costs{5.3, 1.62, 1.62, 2.6}
+                       : Costs{4.8, 1.14, 1.14, 2.6};
+  int64_t keys = std::max<int64_t>(1, k.terms / 2),
+          steps = llvm::divideCeil(keys, tile.keys),
+          chips = t.chip->multiprocessors,
+          tiles = llvm::divideCeil<uint64_t>(rows, tile.rows) * batch;
+  costs.around +=
+      costs.outside * double(steps * tile.keys - keys) / double(tile.keys);
+  // Too few steps are not brought by the engine.
+  constexpr int64_t fewest = 3;
+  if (steps < fewest)
+    return std::numeric_limits<double>::infinity();
+  int64_t slots = chips * tile.residents;
+  double each = costs.beside;
+  if (!k.growsByRow)
+    return llvm::divideCeil(tiles, slots) *
+           (costs.around + steps * (tiles <= chips ? costs.alone : each));
+  // The longest tiles come first, beside short ones, and half of all steps are
+  // left out.
+  double shared = both ? std::max(0.0, 1 - double(chips) / double(tiles)) : 0,
+         longest = costs.around +
+                   steps * (shared * each + (1 - shared) * costs.alone),
+         mean = costs.around + (steps + 1) / 2.0 * each;
+  return std::max(longest, mean * double(tiles) / double(slots));
+}
+
 std::vector<Chooser::AttentionTile>
 Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
   if (k.elementBits != 16)
@@ -228,16 +266,22 @@ Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
     // the scores fit into registers.
     bool tall = rows > 64 && tiles(64) > 8 * chips;
     chosen = {few ? 32 : tall ? 128 : 64, n <= 128 ? 128 : 64};
+  } else if (n > 64 && n <= 128 && k.streamsRuns && t.chip->copiesBoxes &&
+             std::isfinite(streamingTime({64, 64, 2}, rows, batch))) {
+    chosen = {64, 64, 2};
+    for (AttentionTile tile : {AttentionTile{128, 128}, AttentionTile{64, 128}})
+      if (streamingTime(tile, rows, batch) < streamingTime(chosen, rows, batch))
+        chosen = tile;
   } else {
     // Instances of a multiprocessor run their products under each other's
     // arithmetic. Wide rows leave registers for two of 128 rows and steps of 64
     // keys, which read keys and values half as often as more of 64 rows would.
-    bool tall = n > 64 && n <= 128 && tiles(128) >= chips;
-    chosen = {tall ? 128 : 64,
-              n > 64 || (k.growsByRow && keys <= 512) ? 64 : 128,
-              n > 128 ? 1
-              : tall  ? 2
-                      : 3};
+    // Long steps leave a causal tile with more that is masked, which counts
+    // where there are many tiles of few keys.
+    bool tall = n > 64 && n <= 128 && tiles(128) >= chips,
+         isShort = n > 64 || (k.growsByRow && keys <= 512 &&
+                              (tiles(64) > chips || keys <= 256));
+    chosen = {tall ? 128 : 64, isShort ? 64 : 128, n > 128 ? 1 : tall ? 2 : 3};
   }
   // No step has more keys than there are: 49 of a window are one of 64.
   constexpr int64_t fewestKeys = 16;
@@ -255,8 +299,8 @@ Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
   for (int64_t bm : {64, 128, 32})
     for (int64_t step : {64, 128}) {
       AttentionTile tile{bm, step};
-      if (isAsync && bm >= 64 && n <= 128)
-        tile.residents = bm == 64 ? 3 : 2;
+      if (isAsync && bm == 64 && n <= 128)
+        tile.residents = n > 64 ? (step > 64 ? 1 : 2) : 3;
       bool isEmpty = (bm > 32 && bm >= 2 * rows) || (step > 64 && step > keys);
       if (!isEmpty)
         add(tile);

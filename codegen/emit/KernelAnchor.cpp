@@ -163,6 +163,16 @@ void readRows(KernelShape &shape, graph::GraphOpInterface op, Value rows,
     }
 }
 
+/// Whether a kernel reads a value from memory, by views alone.
+bool isStored(Value value) {
+  while (auto view = value.getDefiningOp<graph::GraphOpInterface>()) {
+    if (view.getRole() != OpRole::View || view->getNumOperands() == 0)
+      return false;
+    value = view->getOperand(0);
+  }
+  return true;
+}
+
 /// What a contraction multiplies.
 void readColumns(KernelShape &shape, graph::GraphOpInterface op,
                  const graph::Columns &columns, ArrayRef<int64_t> symbols) {
@@ -184,13 +194,22 @@ void readColumns(KernelShape &shape, graph::GraphOpInterface op,
   shape.sharesColumns = shape.columnWork > 0 && isF32(rows) &&
                         isF32(op->getOperand(columns.operand)) &&
                         isF32(op->getResult(0)) && hasRowsOfResult(op, rows);
-  while (auto view = rows.getDefiningOp<graph::GraphOpInterface>()) {
-    if (view.getRole() != OpRole::View || view->getNumOperands() == 0) {
-      shape.sharesColumns = false;
-      break;
-    }
-    rows = view->getOperand(0);
-  }
+  shape.sharesColumns &= isStored(rows);
+}
+
+/// Notes whether what is passed over is stored in runs.
+void readStreams(KernelShape &shape, graph::GraphOpInterface op) {
+  constexpr int64_t runBits = 128;
+  SmallVector<unsigned> streamed = op.getStreamedOperands();
+  shape.streamsRuns =
+      !streamed.empty() && llvm::all_of(streamed, [&](unsigned i) {
+        Value value = op->getOperand(i);
+        Exprs extents = graph::getShape(value);
+        auto width = graph::constantOf(extents.back());
+        return width && *width * shape.elementBits % runBits == 0 &&
+               isInnermostInMemory(value, extents.size() - 1) &&
+               isStored(value);
+      });
 }
 
 /// Notes what is multiplied or reduced.
@@ -308,6 +327,7 @@ void emit::readAnchor(KernelShape &shape, graph::GraphOpInterface op,
   readRowsInMemory(shape, op, map, symbols);
   SmallVector<DimKind> kinds = op.getResultDimKinds();
   readWholeRows(shape, op, symbols);
+  readStreams(shape, op);
   shape.isProduct =
       role == OpRole::Contraction && llvm::is_contained(kinds, DimKind::Column);
   for (auto [kind, coordinate] : llvm::zip(kinds, map.getResults()))

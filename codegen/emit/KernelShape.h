@@ -81,6 +81,9 @@ struct KernelShape {
   llvm::SmallVector<int64_t> period;
   /// Later rows take longer.
   bool growsByRow = false;
+  /// What each tile of rows passes over is stored, in runs of its last
+  /// dimension of whole 16 bytes, as the copy engine brings it.
+  bool streamsRuns = false;
   /// What has an order takes something along from one element to the next, so
   /// that a tile has to fit in registers.
   bool carries = false;

@@ -169,8 +169,12 @@ private:
     if (scope == Scope::Nobody)
       return;
     bool ofGroup = scope == Scope::Warpgroup;
-    OpBuilder b(before);
-    simt::BarrierOp::create(b, before->getLoc(), /*all=*/false, ofGroup);
+    if (isTrial) {
+      found = std::max(found, scope);
+    } else {
+      OpBuilder b(before);
+      simt::BarrierOp::create(b, before->getLoc(), /*all=*/false, ofGroup);
+    }
     haveMet(ofGroup);
   }
 
@@ -194,7 +198,24 @@ private:
     }
   }
 
+  /// Who would have to meet in the loop, if this is what came before it. The
+  /// state stays as it is.
+  Scope scopeIn(scf::ForOp loop, State before) {
+    bool wasTrial = std::exchange(isTrial, true);
+    Scope outside = std::exchange(found, Scope::Nobody);
+    State kept = std::exchange(state, std::move(before));
+    visit(*loop.getBody());
+    visit(*loop.getBody());
+    state = std::move(kept);
+    isTrial = wasTrial;
+    return std::exchange(found, outside);
+  }
+
   void visitLoop(scf::ForOp loop) {
+    // Once, and not in each iteration, where just what came before the loop has
+    // to be met for.
+    if (!isTrial && scopeIn(loop, State()) == Scope::Nobody)
+      meet(scopeIn(loop, state), loop);
     // Twice: an iteration follows what came before the loop, or another.
     State before = state;
     visit(*loop.getBody());
@@ -252,6 +273,9 @@ private:
 
   DenseMap<Operation *, GroupParts> groups;
   State state;
+  /// Barriers are not placed, but those who would meet at them found.
+  bool isTrial = false;
+  Scope found = Scope::Nobody;
 };
 
 } // namespace

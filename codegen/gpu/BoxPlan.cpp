@@ -24,41 +24,76 @@ bool isCarried(scf::ForOp loop, simt::WarpgroupDotOp dot) {
       });
 }
 
-/// Registers of a thread that the loop needs at least: what it carries, and
-/// what its dots leave for other operators, as it is and rounded for the next
-/// dot.
-int64_t registersOf(scf::ForOp loop) {
+/// Registers of a thread for what an iteration loads beside its streams.
+int64_t loadedRegisters(scf::ForOp loop, ArrayRef<Stream> streams) {
   int64_t words = 0;
+  loop.getBody()->walk([&](tile::LoadOp load) {
+    if (llvm::none_of(streams, [&](const Stream &stream) {
+          return stream.slice.contains(load);
+        }))
+      words += wordsOf(load);
+  });
+  return words;
+}
+
+/// Registers of a thread that the loop's tiles take: what it carries, what its
+/// dots leave for other operators, in whose place it is rounded for the next
+/// dot, and what is loaded for these.
+int64_t registersOf(scf::ForOp loop, ArrayRef<Stream> streams) {
+  int64_t words = loadedRegisters(loop, streams);
   for (Value result : loop.getResults())
     if (tile::isTile(result))
       words += wordsOf(result);
   for (auto dot : loop.getBody()->getOps<simt::WarpgroupDotOp>())
     if (!isCarried(loop, dot))
-      words += wordsOf(dot) * 3 / 2;
+      words += wordsOf(dot);
   return words;
 }
 
 /// One warp where it leaves enough registers for the loop, what is around it
 /// and what is loaded ahead of it; more, where they cost no registers, up to
-/// one of each of the `streams`; nothing where none does.
-std::optional<CopyWarps> copyWarpsFor(scf::ForOp loop, int64_t streams,
+/// one of each of the `boxes`; nothing where none does.
+std::optional<CopyWarps> copyWarpsFor(scf::ForOp loop, ArrayRef<Stream> streams,
+                                      int64_t boxes,
                                       const PipelineOptions &options) {
-  constexpr int64_t others = 70;
+  // Of addresses and scalars alone; of all that ptxas likes to have.
+  constexpr int64_t least = 24, others = 70;
   auto function = loop->getParentOfType<func::FuncOp>();
   auto attribute = function->getAttrOfType<IntegerAttr>(tile::kResidentsAttr);
   int64_t residents = attribute ? attribute.getInt() : 1,
-          needed = registersOf(loop),
+          needed = registersOf(loop, streams),
           left = registersOfWarps((options.warps + 1) * residents),
           given = GivenRegisters::of(options.warps, residents);
   // Of several instances each begins with too few for ptxas.
-  if (residents == 1 && needed + others > left && needed <= given)
+  if (residents == 1 && needed + others > left && needed + least <= given)
     return CopyWarps{GivenRegisters::copyWarps, given};
-  if (needed > left)
+  if (needed + least > left)
     return std::nullopt;
-  int64_t warps = streams;
+  int64_t warps = boxes;
   while (registersOfWarps((options.warps + warps) * residents) < left)
     --warps;
   return CopyWarps{warps, 0};
+}
+
+/// The loop's last dot, if it runs under the next iteration, for which a thread
+/// needs registers.
+std::optional<DeferredDot> deferredDotOf(scf::ForOp loop,
+                                         ArrayRef<Stream> streams,
+                                         const CopyWarps &copyWarps,
+                                         const PipelineOptions &options) {
+  constexpr int64_t others = 48;
+  auto function = loop->getParentOfType<func::FuncOp>();
+  auto attribute = function->getAttrOfType<IntegerAttr>(tile::kResidentsAttr);
+  int64_t residents = attribute ? attribute.getInt() : 1;
+  int64_t registers =
+      copyWarps.given
+          ? copyWarps.given
+          : registersOfWarps((options.warps + copyWarps.warps) * residents);
+  std::optional<DeferredDot> found = findDeferredDot(loop);
+  if (!found ||
+      registersOf(*found) + loadedRegisters(loop, streams) + others > registers)
+    return std::nullopt;
+  return found;
 }
 
 /// Whether a loop may have so many iterations that what it takes to begin is
@@ -94,13 +129,34 @@ placesOf(scf::ForOp loop, ArrayRef<Stream> streams, ArrayRef<BoxCopy> boxes) {
         if (!collectArithmetic(operand, body, places))
           return std::nullopt;
     }
+  for (const BoxCopy &box : boxes.drop_front(streams.size()))
+    for (Value symbol : tile::LoadOp(box.load).getSymbols())
+      if (!collectArithmetic(symbol, body, places))
+        return std::nullopt;
   return places;
+}
+
+/// What the copy engine brings in front of the loop: operands of its dots, and
+/// of nothing else.
+void findHeld(BoxPlan &plan, scf::ForOp loop) {
+  auto isOurs = [&](Operation *user) {
+    return isa<simt::WarpgroupDotOp>(user) && user->getParentOp() == loop;
+  };
+  for (auto op : loop->getBlock()->getOps<simt::ToSharedOp>())
+    if (op->isBeforeInBlock(loop) && op->getOperand(0).hasOneUse() &&
+        !op.getMemory().use_empty() &&
+        llvm::all_of(op.getMemory().getUsers(), isOurs))
+      if (std::optional<BoxCopy> box = asBoxCopy(op)) {
+        plan.held.push_back(op);
+        plan.boxes.push_back(std::move(*box));
+      }
 }
 
 /// Whether instances may stay: the kernel is of this loop and what has no part
 /// in its rings, over a known number of tiles, none of which needs another
 /// instance, in several rounds.
-std::optional<Walk> walkOf(scf::ForOp loop, const PipelineOptions &options) {
+std::optional<Walk> walkOf(scf::ForOp loop, ArrayRef<simt::ToSharedOp> held,
+                           const PipelineOptions &options) {
   auto function = loop->getParentOfType<func::FuncOp>();
   auto grid = function->getAttrOfType<AffineMapAttr>(tile::kGridAttr);
   std::optional<int64_t> trips = tripCount(loop);
@@ -118,9 +174,11 @@ std::optional<Walk> walkOf(scf::ForOp loop, const PipelineOptions &options) {
         return std::nullopt;
       walk.id = id;
     } else if (&op != loop &&
-               op.walk([](Operation *inner) {
-                   return isa<tile::ProgramIdOp, tile::SplitSumOp,
-                              simt::ExchangeOp, simt::ToSharedOp>(inner)
+               op.walk([&](Operation *inner) {
+                   auto shared = dyn_cast<simt::ToSharedOp>(inner);
+                   return (shared && !llvm::is_contained(held, shared)) ||
+                                  isa<tile::ProgramIdOp, tile::SplitSumOp,
+                                      simt::ExchangeOp>(inner)
                               ? WalkResult::interrupt()
                               : WalkResult::advance();
                  }).wasInterrupted()) {
@@ -164,7 +222,7 @@ void planSlots(BoxPlan &plan, scf::ForOp loop, const PipelineOptions &options,
   for (Operation *op = loop->getPrevNode(); op; op = op->getPrevNode())
     op->walk([&](simt::AllocOp alloc) { otherBytes += alloc.getBytes(); });
   plan.stages = stagesBeside(otherBytes);
-  plan.walk = walkOf(loop, options);
+  plan.walk = walkOf(loop, plan.held, options);
   // With a slot less the loop over terms waits for longer than a tile's end
   // takes: 6304 x 768 x 3072 lost a fifth. Two instances hide each other's.
   if (stagesBeside(otherBytes + bytesBehind(loop)) < plan.stages ||
@@ -186,12 +244,7 @@ std::optional<BoxPlan> charonia::gpu::planBoxes(scf::ForOp loop,
       loop.getBody()->getOps<simt::WarpgroupDotOp>().empty() ||
       !loop.getBody()->getOps<simt::DotOp>().empty() || !isLong(loop))
     return std::nullopt;
-  std::optional<CopyWarps> copyWarps =
-      copyWarpsFor(loop, streams.size(), options);
-  if (!copyWarps)
-    return std::nullopt;
   BoxPlan plan;
-  plan.copyWarps = *copyWarps;
   int64_t slotBytes = barrierBytes;
   for (const Stream &stream : streams) {
     std::optional<BoxCopy> box = asBoxCopy(stream.op);
@@ -203,6 +256,13 @@ std::optional<BoxPlan> charonia::gpu::planBoxes(scf::ForOp loop,
   for (auto op : loop.getBody()->getOps<simt::ToSharedOp>())
     if (llvm::none_of(streams, [&](const Stream &s) { return s.op == op; }))
       return std::nullopt;
+  findHeld(plan, loop);
+  std::optional<CopyWarps> copyWarps =
+      copyWarpsFor(loop, streams, plan.boxes.size(), options);
+  if (!copyWarps)
+    return std::nullopt;
+  plan.copyWarps = *copyWarps;
+  plan.deferred = deferredDotOf(loop, streams, *copyWarps, options);
   auto places = placesOf(loop, streams, plan.boxes);
   if (!places)
     return std::nullopt;

@@ -3,6 +3,7 @@
 #define CHARONIA_CODEGEN_GPU_BOXPLAN_H
 
 #include "codegen/gpu/Boxes.h"
+#include "codegen/gpu/DeferredDot.h"
 #include "codegen/gpu/Pipeline.h"
 #include "codegen/gpu/Streams.h"
 
@@ -21,7 +22,9 @@ struct Walk {
 };
 
 struct BoxPlan {
-  /// Of each stream.
+  /// In front of the loop, of operands of its dots that a tile brings once.
+  llvm::SmallVector<simt::ToSharedOp> held;
+  /// Of each stream, then of what is held.
   llvm::SmallVector<BoxCopy> boxes;
   /// What copies need of the function's body, in order.
   llvm::SetVector<mlir::Operation *> places;
@@ -29,6 +32,8 @@ struct BoxPlan {
   int64_t stages;
   std::optional<Walk> walk;
   CopyWarps copyWarps;
+  /// The dot that runs under the next iteration.
+  std::optional<DeferredDot> deferred;
 };
 
 /// Nothing where the engine cannot bring all streams, or two slots have no

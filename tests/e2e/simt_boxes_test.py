@@ -135,31 +135,3 @@ def test_windows(tmp_path, image, filters, window, how):
     model, x = convolution(n, size, channels, filters, window, **how)
     check(tmp_path, model, x, "sm_90a")
     assert "simt.copy_box" in programs(tmp_path / "dump")
-
-
-@pytest.mark.parametrize(
-    "queries, keys, size, causal", [(300, 300, 64, True), (400, 400, 128, False), (257, 577, 128, False)]
-)
-def test_attention(tmp_path, queries, keys, size, causal):
-    """Keys and values of each step, in two products of which one waits for the other."""
-    shapes = dict(q=(2, 8, queries, size), k=(2, 8, keys, size), v=(2, 8, keys, size))
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Attention", list(shapes), ["y"], is_causal=int(causal))], "attention",
-        [info(n, TensorProto.FLOAT, s) for n, s in shapes.items()], [info("y", TensorProto.FLOAT, shapes["q"])],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
-    path, engine, dump = (tmp_path / name for name in ("m.onnx", "m.engine", "dump"))
-    onnx.save(model, path)
-    harness.compile_model(path, engine, target="sm_90a", precision="fp16", dump=dump)
-    assert "simt.copy_box" in programs(dump)
-    rng = np.random.default_rng(3)
-    inputs = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
-    q, k, v = (inputs[n].astype(np.float64) for n in "qkv")
-    scores = q @ k.swapaxes(2, 3) / size**0.5
-    if causal:
-        scores += np.where(np.tri(queries, keys), 0, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    want = weights / weights.sum(-1, keepdims=True) @ v
-    for got in in_orders(engine, inputs, tmp_path, dump, ORDERS):
-        assert np.abs(got - want).max() <= 3e-3 * np.abs(want).max()

@@ -228,7 +228,7 @@ def test_attention_of_warpgroups(tmp_path, b, heads, groups, s, t, d, causal):
     ],
 )  # fmt: skip
 def test_what_orders_its_products_is_missed(tmp_path, pattern, text, finding):
-    engine, dump, feeds, _ = attention(tmp_path, 1, 1, 1, 300, 300, 64, False)
+    engine, dump, feeds, _ = attention(tmp_path, 1, 1, 1, 300, 300, 60, False)
     (kernel,) = dump.glob("*-cuda-code/*/*-thread.mlir")
     changed, count = re.subn(pattern, text, kernel.read_text())
     assert count

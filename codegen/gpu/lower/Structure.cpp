@@ -28,14 +28,24 @@ static void keepRolled(scf::ForOp loop) {
                                          {}, {}, {}, {}, {}, {}, {}, {}, {}));
 }
 
+/// Whether dots alone read the value, which take words.
+static bool isReadInWords(Value tile) {
+  constexpr unsigned wordBits = 32;
+  return simt::elementBits(getElementTypeOrSelf(tile.getType())) < wordBits &&
+         !tile.use_empty() &&
+         llvm::all_of(tile.getUsers(), llvm::IsaPred<simt::WarpgroupDotOp>);
+}
+
 LogicalResult KernelLowering::lowerOp(scf::ForOp op) {
   SmallVector<Value> inits;
   SmallVector<unsigned> counts;
   SmallVector<bool> isPacked;
-  for (Value init : op.getInitArgs()) {
-    Values values = flatten(init);
+  for (auto [init, carried] :
+       llvm::zip(op.getInitArgs(), op.getRegionIterArgs())) {
+    isPacked.push_back(isTile(init) && (tiles.find(init)->second.packed ||
+                                        isReadInWords(carried)));
+    Values values = isPacked.back() ? packed(init) : flatten(init);
     counts.push_back(values.size());
-    isPacked.push_back(isTile(init) && tiles.find(init)->second.packed);
     llvm::append_range(inits, values);
   }
   auto lookup = [&](Value v) { return scalars.lookupOrDefault(v); };

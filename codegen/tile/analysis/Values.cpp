@@ -12,20 +12,17 @@ using namespace mlir;
 using namespace charonia;
 using graph::Interval;
 
-/// Chains longer than this are not followed.
-static constexpr unsigned maxDepth = 8;
-
 //===----------------------------------------------------------------------===//
 // Ranges
 //===----------------------------------------------------------------------===//
 
-static Interval rangeOf(Value value, unsigned depth);
+static Interval rangeOf(Value value, unsigned left);
 
 /// The counter of a loop: from its lower bound in steps that stay below the
 /// upper one.
-static Interval counterRange(scf::ForOp loop, unsigned depth) {
-  Interval from = rangeOf(loop.getLowerBound(), depth + 1),
-           to = rangeOf(loop.getUpperBound(), depth + 1);
+static Interval counterRange(scf::ForOp loop, unsigned left) {
+  Interval from = rangeOf(loop.getLowerBound(), left - 1),
+           to = rangeOf(loop.getUpperBound(), left - 1);
   Interval range{from.low, Interval::noHigh};
   APInt step;
   if (to.high == Interval::noHigh || to.high <= from.low)
@@ -47,10 +44,10 @@ static Interval programRange(Operation *op) {
   return {0, grid.getValue().getSingleConstantResult() - 1};
 }
 
-static Interval rangeOf(Value value, unsigned depth) {
+static Interval rangeOf(Value value, unsigned left) {
   // Narrow integers wrap; indices do not.
   Type type = getElementTypeOrSelf(value);
-  if (!(type.isIndex() || type.isInteger(64)) || depth > maxDepth)
+  if (!(type.isIndex() || type.isInteger(64)) || left == 0)
     return {};
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
@@ -58,7 +55,7 @@ static Interval rangeOf(Value value, unsigned depth) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     Operation *parent = argument.getOwner()->getParentOp();
     if (auto loop = dyn_cast<scf::ForOp>(parent))
-      return argument == loop.getInductionVar() ? counterRange(loop, depth)
+      return argument == loop.getInductionVar() ? counterRange(loop, left)
                                                 : Interval{};
     // A kernel's integers are sizes.
     return isa<func::FuncOp>(parent) ? Interval{0, Interval::noHigh}
@@ -66,7 +63,7 @@ static Interval rangeOf(Value value, unsigned depth) {
   }
   Operation *op = value.getDefiningOp();
   auto operand = [&](unsigned i) {
-    return rangeOf(op->getOperand(i), depth + 1);
+    return rangeOf(op->getOperand(i), left - 1);
   };
   // Unsigned operations see large numbers in place of negative ones.
   auto bothSizes = [&] { return operand(0).low >= 0 && operand(1).low >= 0; };
@@ -125,19 +122,21 @@ static Interval rangeOf(Value value, unsigned depth) {
         for (int64_t extent : index.getType().getShape())
           facts.dims.push_back({0, extent - 1});
         for (Value symbol : index.getSymbols())
-          facts.symbols.push_back(rangeOf(symbol, depth + 1));
+          facts.symbols.push_back(rangeOf(symbol, left - 1));
         return graph::boundsOf(index.getMap().getResult(0), facts);
       })
       .Default([](Operation *) { return Interval{}; });
 }
 
-Interval charonia::tile::rangeOf(Value value) { return ::rangeOf(value, 0); }
+Interval charonia::tile::rangeOf(Value value, unsigned most) {
+  return ::rangeOf(value, most);
+}
 
 //===----------------------------------------------------------------------===//
 // Divisors
 //===----------------------------------------------------------------------===//
 
-static int64_t divisorOf(Value value, unsigned depth) {
+static int64_t divisorOf(Value value, unsigned left) {
   // Narrow integers wrap; indices do not.
   Type type = getElementTypeOrSelf(value);
   if (!(type.isIndex() || type.isInteger(64)))
@@ -145,14 +144,14 @@ static int64_t divisorOf(Value value, unsigned depth) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return constant.isMinSignedValue() ? 1 : std::abs(constant.getSExtValue());
-  if (depth > maxDepth)
+  if (left == 0)
     return 1;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     Operation *parent = argument.getOwner()->getParentOp();
     if (auto loop = dyn_cast<scf::ForOp>(parent);
         loop && argument == loop.getInductionVar())
-      return std::gcd(divisorOf(loop.getLowerBound(), depth + 1),
-                      divisorOf(loop.getStep(), depth + 1));
+      return std::gcd(divisorOf(loop.getLowerBound(), left - 1),
+                      divisorOf(loop.getStep(), left - 1));
     if (auto function = dyn_cast<func::FuncOp>(parent))
       if (auto divisor = function.getArgAttrOfType<IntegerAttr>(
               argument.getArgNumber(), tile::kDivisorAttr))
@@ -161,7 +160,7 @@ static int64_t divisorOf(Value value, unsigned depth) {
   }
   Operation *op = value.getDefiningOp();
   auto operand = [&](unsigned i) {
-    return divisorOf(op->getOperand(i), depth + 1);
+    return divisorOf(op->getOperand(i), left - 1);
   };
   using namespace mlir::arith;
   return TypeSwitch<Operation *, int64_t>(op)
@@ -172,7 +171,7 @@ static int64_t divisorOf(Value value, unsigned depth) {
       .Case<AddIOp, SubIOp, MinSIOp, MaxSIOp, MinUIOp, MaxUIOp, RemSIOp>(
           [&](auto) { return std::gcd(operand(0), operand(1)); })
       .Case<RemUIOp>([&](auto) {
-        return rangeOf(op->getOperand(0), depth + 1).low >= 0
+        return rangeOf(op->getOperand(0), left - 1).low >= 0
                    ? std::gcd(operand(0), operand(1))
                    : 1;
       })
@@ -181,7 +180,7 @@ static int64_t divisorOf(Value value, unsigned depth) {
           [&](auto) -> int64_t {
             // Unsigned, a negative number is 2^64 more: another multiple.
             if (isa<DivUIOp, CeilDivUIOp>(op) &&
-                rangeOf(op->getOperand(0), depth + 1).low < 0)
+                rangeOf(op->getOperand(0), left - 1).low < 0)
               return 1;
             APInt by;
             if (matchPattern(op->getOperand(1), m_ConstantInt(&by)) &&
@@ -195,13 +194,13 @@ static int64_t divisorOf(Value value, unsigned depth) {
       .Case<tile::IndexOp>([&](tile::IndexOp index) {
         graph::Facts facts;
         for (Value symbol : index.getSymbols())
-          facts.symbolDivisors.push_back(divisorOf(symbol, depth + 1));
+          facts.symbolDivisors.push_back(divisorOf(symbol, left - 1));
         return graph::divisorOf(index.getMap().getResult(0), facts);
       })
       .Default([](Operation *) { return int64_t(1); });
 }
 
-int64_t charonia::tile::divisorOf(Value value) { return ::divisorOf(value, 0); }
+int64_t charonia::tile::divisorOf(Value value) { return ::divisorOf(value, kUsualDepth); }
 
 graph::Facts charonia::tile::factsOf(ArrayRef<int64_t> extents,
                                      ValueRange symbols) {

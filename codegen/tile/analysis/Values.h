@@ -10,8 +10,9 @@ namespace charonia::tile {
 
 /// Range of an integer, or of all elements of a tile of integers: of constants,
 /// of counters of loops, of the program's index, of sizes, and of arithmetic on
-/// them.
-graph::Interval rangeOf(mlir::Value value);
+/// them. Chains of more than `most` operators are not followed.
+inline constexpr unsigned kUsualDepth = 9;
+graph::Interval rangeOf(mlir::Value value, unsigned most = kUsualDepth);
 
 /// What divides it: of a kernel's argument its `tile.divisor`, of a constant
 /// itself, of others 1; 0 if it is zero.

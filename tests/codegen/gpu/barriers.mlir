@@ -87,3 +87,26 @@ func.func @copy(%b: !tile.buffer<f32>) -> tensor<16x16xf32, #column> attributes 
   %y = simt.load_shared %a [0, 0] : <16x16xf32, #memory> -> tensor<16x16xf32, #column>
   return %y : tensor<16x16xf32, #column>
 }
+
+// What was written in front of a loop is met for once, and not in each iteration.
+// CHECK-LABEL: func.func @before_loop
+// CHECK: simt.store_shared
+// CHECK: simt.barrier
+// CHECK-NEXT: scf.for
+// CHECK-NOT: simt.barrier
+// CHECK: simt.load_shared
+// CHECK-NOT: simt.barrier
+// CHECK: return
+func.func @before_loop(%x: tensor<16x16xf32, #row>, %n: index) -> tensor<16x16xf32, #column> attributes {tile.kernel} {
+  %a = simt.alloc : <16x16xf32, #memory>
+  simt.store_shared %x, %a : tensor<16x16xf32, #row>, <16x16xf32, #memory>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32, #column>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<16x16xf32, #column>) {
+    %y = simt.load_shared %a [0, 0] : <16x16xf32, #memory> -> tensor<16x16xf32, #column>
+    %z = arith.addf %acc, %y : tensor<16x16xf32, #column>
+    scf.yield %z : tensor<16x16xf32, #column>
+  }
+  return %sum : tensor<16x16xf32, #column>
+}
