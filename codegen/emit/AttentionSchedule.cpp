@@ -219,8 +219,9 @@ double Chooser::streamingTime(const AttentionTile &tile, int64_t rows,
     double around, beside, alone, outside;
   };
   bool tall = tile.rows > 64, both = tile.residents > 1;
+  // Instances of tall tiles stay where all take as long.
   Costs costs = both   ? Costs{4.8, 0.94, 0.62, 1.3}
-                : tall ? Costs{5.3, 1.62, 1.62, 2.6}
+                : tall ? Costs{k.growsByRow ? 6.1 : 5.3, 1.62, 1.62, 2.6}
                        : Costs{4.8, 1.14, 1.14, 2.6};
   int64_t keys = std::max<int64_t>(1, k.terms / 2),
           steps = llvm::divideCeil(keys, tile.keys),

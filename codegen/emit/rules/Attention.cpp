@@ -332,8 +332,8 @@ private:
     Value none = compare(arith::CmpFPredicate::OEQ, top, -inf);
     Value safe =
         arith::SelectOp::create(b, e.loc(), none, e.splatLike(0, top), top);
-    Value p = exponential(make<arith::SubFOp>(s, repeat(safe, steps)));
-    Value rescale = exponential(make<arith::SubFOp>(carried[0], safe));
+    Value p = exponential(s, repeat(safe, steps));
+    Value rescale = exponential(carried[0], safe);
     Value sum = make<arith::AddFOp>(make<arith::MulFOp>(carried[1], rescale),
                                     reduceKeys(p, graph::ReduceKind::sum));
     Value accumulator =
@@ -378,14 +378,19 @@ private:
     return make<arith::MulFOp>(x, e.splatLike(factor, x));
   }
 
-  /// exp of a difference of scores; of that of products with the scale in one
-  /// factor.
-  Value exponential(Value x) {
+  /// exp of what a score is below the `top` one; of products with the scale in
+  /// one factor. Where that makes nothing larger each is scaled by itself,
+  /// which takes one instruction with the difference: what the top's own
+  /// rounding adds is the same for all scores of a row, and for what a later
+  /// top scales.
+  Value exponential(Value x, Value top) {
     if (!scalesLate())
-      return math::ExpOp::create(b, e.loc(), x);
-    return math::Exp2Op::create(
-        b, e.loc(),
-        scaled(x, op.getScale().convertToDouble() * llvm::numbers::log2e));
+      return math::ExpOp::create(b, e.loc(), make<arith::SubFOp>(x, top));
+    double factor = op.getScale().convertToDouble() * llvm::numbers::log2e;
+    Value below = factor <= 1 ? make<arith::SubFOp>(scaled(x, factor),
+                                                    scaled(top, factor))
+                              : scaled(make<arith::SubFOp>(x, top), factor);
+    return math::Exp2Op::create(b, e.loc(), below);
   }
 
   /// A mask or bias at the coordinates of scores; null where there is none.
