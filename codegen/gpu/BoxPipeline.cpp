@@ -38,6 +38,7 @@ public:
     if (walk)
       createWalk();
     findGroups();
+    keepDeferred();
     createRings();
     createCopyWarps();
     b.setInsertionPoint(loop);
@@ -130,6 +131,15 @@ private:
     for (unsigned i = 0; i < streams.size(); ++i)
       all.streams.push_back(i);
     rings.groups = {all};
+  }
+
+  /// The slot of what a deferred dot reads is left when that is done, and no
+  /// other is read by it.
+  void keepDeferred() {
+    if (deferred && llvm::none_of(rings.groups, [&](const auto &group) {
+          return group.dot == deferred->last;
+        }))
+      deferred.reset();
   }
 
   /// The dot that alone reads a stream, and is waited for by itself.
