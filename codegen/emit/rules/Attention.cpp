@@ -332,8 +332,8 @@ private:
     Value none = compare(arith::CmpFPredicate::OEQ, top, -inf);
     Value safe =
         arith::SelectOp::create(b, e.loc(), none, e.splatLike(0, top), top);
-    Value p = exponential(s, repeat(safe, steps));
-    Value rescale = exponential(carried[0], safe);
+    Value p = weightsOf(s, safe);
+    Value rescale = exponential(make<arith::SubFOp>(carried[0], safe));
     Value sum = make<arith::AddFOp>(make<arith::MulFOp>(carried[1], rescale),
                                     reduceKeys(p, graph::ReduceKind::sum));
     Value accumulator =
@@ -378,18 +378,30 @@ private:
     return make<arith::MulFOp>(x, e.splatLike(factor, x));
   }
 
-  /// exp of what a score is below the `top` one; of products with the scale in
-  /// one factor. Where that makes nothing larger each is scaled by itself,
-  /// which takes one instruction with the difference: what the top's own
-  /// rounding adds is the same for all scores of a row, and for what a later
-  /// top scales.
-  Value exponential(Value x, Value top) {
+  double exponentFactor() {
+    return op.getScale().convertToDouble() * llvm::numbers::log2e;
+  }
+
+  /// exp of a difference of scores; of that of products with the scale in one
+  /// factor.
+  Value exponential(Value x) {
     if (!scalesLate())
-      return math::ExpOp::create(b, e.loc(), make<arith::SubFOp>(x, top));
-    double factor = op.getScale().convertToDouble() * llvm::numbers::log2e;
-    Value below = factor <= 1 ? make<arith::SubFOp>(scaled(x, factor),
-                                                    scaled(top, factor))
-                              : scaled(make<arith::SubFOp>(x, top), factor);
+      return math::ExpOp::create(b, e.loc(), x);
+    return math::Exp2Op::create(b, e.loc(), scaled(x, exponentFactor()));
+  }
+
+  /// exp of what scores are below their row's `top` one. Where that makes
+  /// nothing larger products are scaled by themselves, which takes one
+  /// instruction with the difference: what the rounding of the top's adds is
+  /// the same for all scores of a row. What a later top rescales has to be
+  /// scaled as a difference: the same top again gives 1, or a bit of each step
+  /// would be left out of all before.
+  Value weightsOf(Value s, Value top) {
+    double factor = exponentFactor();
+    if (!scalesLate() || factor > 1)
+      return exponential(make<arith::SubFOp>(s, repeat(top, steps)));
+    Value below = make<arith::SubFOp>(scaled(s, factor),
+                                      repeat(scaled(top, factor), steps));
     return math::Exp2Op::create(b, e.loc(), below);
   }
 
