@@ -200,7 +200,9 @@ static int64_t divisorOf(Value value, unsigned left) {
       .Default([](Operation *) { return int64_t(1); });
 }
 
-int64_t charonia::tile::divisorOf(Value value) { return ::divisorOf(value, kUsualDepth); }
+int64_t charonia::tile::divisorOf(Value value) {
+  return ::divisorOf(value, kUsualDepth);
+}
 
 graph::Facts charonia::tile::factsOf(ArrayRef<int64_t> extents,
                                      ValueRange symbols) {
