@@ -4,6 +4,8 @@
 // RUN: FileCheck %s --check-prefix=STAYS < %t/stays.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=OPEN < %t/open.2-simt.mlir
 // RUN: FileCheck %s --check-prefix=SHORT < %t/short.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=ALL < %t/all.2-simt.mlir
+// RUN: FileCheck %s --check-prefix=SAME < %t/same.2-simt.mlir
 
 // Each multiprocessor has an instance that stays. Keys, values and queries have barriers of their own, and a warp each.
 // The first step is in front of the loop, and the last dot behind it.
@@ -55,8 +57,9 @@
 // STAYS-NEXT: simt.arrive %[[DONEQ]]
 // STAYS:   %[[LAST:.*]] = simt.warpgroup_dot %[[LOOP]]#6
 // STAYS:   simt.wait_dots 0, %[[LAST]]
+// STAYS-NOT: simt.barrier{{$}}
 // STAYS:   simt.barrier warpgroup
-// STAYS-NOT: simt.barrier :
+// STAYS-NOT: simt.barrier{{$}}
 // STAYS: simt.tiles
 func.func @stays(%Q: !tile.buffer<f16>, %K: !tile.buffer<f16>, %V: !tile.buffer<f16>, %O: !tile.buffer<f16>)
     attributes {tile.kernel, tile.grid = affine_map<() -> (512)>, tile.warps = 8 : i64, tile.stages = 2 : i64} {
@@ -170,16 +173,20 @@ func.func @open(%Q: !tile.buffer<f16>, %K: !tile.buffer<f16>, %V: !tile.buffer<f
 // Three instances of a multiprocessor leave no registers for it; queries, keys and values still come by the engine, by
 // one warp, and nobody meets in the loop.
 // SHORT: simt.copy_warp {
-// SHORT-NOT: }, {
-// SHORT: }
+// SHORT-NOT: {{^  [}], [{]}}
+// SHORT: {{^  [}]}}
+// SHORT-NOT: simt.barrier
 // SHORT: scf.for
 // SHORT-NOT: simt.barrier
 // SHORT: simt.warpgroup_dot
 // SHORT-NEXT: simt.wait_dots 0
 // SHORT: simt.arrive
+// SHORT-NOT: simt.barrier
 // SHORT: simt.warpgroup_dot
 // SHORT-NEXT: simt.wait_dots 0
 // SHORT: simt.arrive
+// SHORT-NOT: simt.barrier
+// SHORT: scf.yield
 func.func @short(%Q: !tile.buffer<f16>, %K: !tile.buffer<f16>, %V: !tile.buffer<f16>, %O: !tile.buffer<f16>)
     attributes {tile.kernel, tile.grid = affine_map<() -> (1024)>, tile.warps = 4 : i64, tile.stages = 2 : i64, tile.residents = 3 : i64} {
   %id = tile.program_id : index
@@ -226,5 +233,66 @@ func.func @short(%Q: !tile.buffer<f16>, %K: !tile.buffer<f16>, %V: !tile.buffer<
   %y = arith.divf %r#2, %sums : tensor<64x128xf32>
   %z = arith.truncf %y : tensor<64x128xf32> to tensor<64x128xf16>
   tile.store %z, %O[%m, %head] {map = affine_map<(d0, d1)[s0, s1] -> (s1, d0 + s0 * 64, d1)>, shape = affine_map<()[s0, s1] -> (64, 1024, 128)>, rank = 3 : i64, checks = array<i64>} : tensor<64x128xf16>, !tile.buffer<f16>, index, index
+  return
+}
+
+// The last dot of each step reads what comes once: nothing tells when it has read a step's.
+// ALL: simt.copy_warp
+// ALL: scf.for
+// ALL: simt.warpgroup_dot
+// ALL-NEXT: simt.wait_dots 0
+// ALL: simt.arrive
+// ALL: simt.warpgroup_dot
+// ALL-NEXT: simt.wait_dots 0
+func.func @all(%Q: !tile.buffer<f16>, %K: !tile.buffer<f16>, %V: !tile.buffer<f16>, %O: !tile.buffer<f32>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (64)>, tile.warps = 4 : i64, tile.stages = 2 : i64} {
+  %id = tile.program_id : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %part = arith.constant dense<0.5> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 16 : index
+  %q = tile.load %Q[%id] {map = affine_map<(d0, d1)[s0] -> (d0 + s0 * 64, d1)>, shape = affine_map<()[s0] -> (4096, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
+  %v = tile.load %V[%id] {map = affine_map<(d0, d1)[s0] -> (d0 + s0 * 64, d1)>, shape = affine_map<()[s0] -> (4096, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
+  %r = scf.for %j = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) {
+    %k = tile.load %K[%j] {map = affine_map<(d0, d1)[s0] -> (d1 + s0 * 64, d0)>, shape = affine_map<()[s0] -> (1024, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
+    %s = tile.dot %q, %k, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %p = math.exp2 %s : tensor<64x64xf32>
+    %scaled = arith.mulf %acc, %part : tensor<64x64xf32>
+    %half = arith.truncf %p : tensor<64x64xf32> to tensor<64x64xf16>
+    %next = tile.dot %half, %v, %scaled : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  tile.store %r, %O[%id] {map = affine_map<(d0, d1)[s0] -> (d0 + s0 * 64, d1)>, shape = affine_map<()[s0] -> (4096, 64)>, rank = 2 : i64, checks = array<i64>} : tensor<64x64xf32>, !tile.buffer<f32>, index
+  return
+}
+
+// Both dots read one stream, whose slot is left when the step is over.
+// SAME: simt.copy_warp
+// SAME: simt.warpgroup_dot
+// SAME-NEXT: simt.wait_dots 0
+// SAME-NOT: simt.arrive
+// SAME: simt.warpgroup_dot
+// SAME-NEXT: simt.wait_dots 0
+// SAME: simt.arrive
+func.func @same(%Q: !tile.buffer<f16>, %K: !tile.buffer<f16>, %O: !tile.buffer<f32>)
+    attributes {tile.kernel, tile.grid = affine_map<() -> (64)>, tile.warps = 4 : i64, tile.stages = 2 : i64} {
+  %id = tile.program_id : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %part = arith.constant dense<0.5> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %steps = arith.constant 16 : index
+  %q = tile.load %Q[%id] {map = affine_map<(d0, d1)[s0] -> (d0 + s0 * 64, d1)>, shape = affine_map<()[s0] -> (4096, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
+  %r = scf.for %j = %c0 to %steps step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) {
+    %k = tile.load %K[%j] {map = affine_map<(d0, d1)[s0] -> (d1 + s0 * 64, d0)>, shape = affine_map<()[s0] -> (1024, 64)>, rank = 2 : i64, checks = array<i64>} : (!tile.buffer<f16>, index) -> tensor<64x64xf16>
+    %s = tile.dot %q, %k, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %p = math.exp2 %s : tensor<64x64xf32>
+    %scaled = arith.mulf %acc, %part : tensor<64x64xf32>
+    %half = arith.truncf %p : tensor<64x64xf32> to tensor<64x64xf16>
+    %next = tile.dot %half, %k, %scaled : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  tile.store %r, %O[%id] {map = affine_map<(d0, d1)[s0] -> (d0 + s0 * 64, d1)>, shape = affine_map<()[s0] -> (4096, 64)>, rank = 2 : i64, checks = array<i64>} : tensor<64x64xf32>, !tile.buffer<f32>, index
   return
 }
