@@ -265,11 +265,10 @@ private:
 
   Value bytesOf(unsigned i) {
     Value bytes = constant(boxes[i].allBytes());
-    return isLast[i]
-               ? arith::SelectOp::create(b, loc(), isLast[i],
-                                         constant(boxes[i].restBytes()), bytes)
-                     .getResult()
-               : bytes;
+    if (isLast[i])
+      bytes = arith::SelectOp::create(b, loc(), isLast[i],
+                                      constant(boxes[i].restBytes()), bytes);
+    return bytes;
   }
 
   /// What the copies of one iteration bring, of each group.
@@ -278,10 +277,7 @@ private:
     for (const BoxRings::Group &group : rings.groups) {
       Value &sum = sums.emplace_back();
       for (unsigned i : ofGroup(group, part)) {
-        Value bytes = constant(boxes[i].allBytes());
-        if (isLast[i])
-          bytes = arith::SelectOp::create(
-              b, loc(), isLast[i], constant(boxes[i].restBytes()), bytes);
+        Value bytes = bytesOf(i);
         sum = sum ? arith::AddIOp::create(b, loc(), sum, bytes) : bytes;
       }
     }

@@ -50,6 +50,14 @@ int64_t registersOf(scf::ForOp loop, ArrayRef<Stream> streams) {
   return words;
 }
 
+/// Instances of a multiprocessor.
+int64_t residentsOf(scf::ForOp loop) {
+  auto attribute =
+      loop->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>(
+          tile::kResidentsAttr);
+  return attribute ? attribute.getInt() : 1;
+}
+
 /// One warp where it leaves enough registers for the loop, what is around it
 /// and what is loaded ahead of it; more, where they cost no registers, up to
 /// one of each of the `boxes`; nothing where none does.
@@ -58,10 +66,7 @@ std::optional<CopyWarps> copyWarpsFor(scf::ForOp loop, ArrayRef<Stream> streams,
                                       const PipelineOptions &options) {
   // Of addresses and scalars alone; of all that ptxas likes to have.
   constexpr int64_t least = 24, others = 70;
-  auto function = loop->getParentOfType<func::FuncOp>();
-  auto attribute = function->getAttrOfType<IntegerAttr>(tile::kResidentsAttr);
-  int64_t residents = attribute ? attribute.getInt() : 1,
-          needed = registersOf(loop, streams),
+  int64_t residents = residentsOf(loop), needed = registersOf(loop, streams),
           left = registersOfWarps((options.warps + 1) * residents),
           given = GivenRegisters::of(options.warps, residents);
   // Of several instances each begins with too few for ptxas.
@@ -82,13 +87,10 @@ std::optional<DeferredDot> deferredDotOf(scf::ForOp loop,
                                          const CopyWarps &copyWarps,
                                          const PipelineOptions &options) {
   constexpr int64_t others = 48;
-  auto function = loop->getParentOfType<func::FuncOp>();
-  auto attribute = function->getAttrOfType<IntegerAttr>(tile::kResidentsAttr);
-  int64_t residents = attribute ? attribute.getInt() : 1;
-  int64_t registers =
-      copyWarps.given
-          ? copyWarps.given
-          : registersOfWarps((options.warps + copyWarps.warps) * residents);
+  int64_t registers = copyWarps.given
+                          ? copyWarps.given
+                          : registersOfWarps((options.warps + copyWarps.warps) *
+                                             residentsOf(loop));
   std::optional<DeferredDot> found = findDeferredDot(loop);
   if (!found ||
       registersOf(*found) + loadedRegisters(loop, streams) + others > registers)
@@ -137,8 +139,12 @@ placesOf(scf::ForOp loop, ArrayRef<Stream> streams, ArrayRef<BoxCopy> boxes) {
 }
 
 /// What the copy engine brings in front of the loop: operands of its dots, and
-/// of nothing else.
+/// of nothing else, whose places are arithmetic.
 void findHeld(BoxPlan &plan, scf::ForOp loop) {
+  llvm::SetVector<Operation *> places;
+  auto isPlace = [&](Value symbol) {
+    return collectArithmetic(symbol, *loop->getBlock(), places);
+  };
   auto isOurs = [&](Operation *user) {
     return isa<simt::WarpgroupDotOp>(user) && user->getParentOp() == loop;
   };
@@ -146,7 +152,8 @@ void findHeld(BoxPlan &plan, scf::ForOp loop) {
     if (op->isBeforeInBlock(loop) && op->getOperand(0).hasOneUse() &&
         !op.getMemory().use_empty() &&
         llvm::all_of(op.getMemory().getUsers(), isOurs))
-      if (std::optional<BoxCopy> box = asBoxCopy(op)) {
+      if (std::optional<BoxCopy> box = asBoxCopy(op);
+          box && llvm::all_of(box->load.getSymbols(), isPlace)) {
         plan.held.push_back(op);
         plan.boxes.push_back(std::move(*box));
       }

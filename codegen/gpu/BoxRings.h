@@ -35,8 +35,6 @@ struct BoxRings {
   llvm::SmallVector<Group> groups;
   llvm::SmallVector<Held> held;
 
-  bool refills() const { return bool(groups.front().empty); }
-
   static mlir::Value constant(mlir::OpBuilder &b, mlir::Location loc,
                               int64_t value);
   static mlir::Value slotOf(mlir::OpBuilder &b, mlir::Location loc,
@@ -45,10 +43,7 @@ struct BoxRings {
   Place next(mlir::OpBuilder &b, mlir::Location loc, Place at) const;
 };
 
-/// Puts a loop that reads the slots in `loop`'s place. `dots`:
-/// those that the loop just adds up, if there is nothing else; they stay under
-/// way for one iteration more. `start`: the slot that the first iteration
-/// reads.
+/// What is there in a loop's place.
 struct BoxLoop {
   /// Behind which all dots but the last one are done, and all of them.
   mlir::Operation *almostDone, *done;
@@ -56,6 +51,9 @@ struct BoxLoop {
   BoxRings::Place end;
   mlir::Value last;
 };
+/// Puts a loop that reads the slots in `loop`'s place. `dots`: those that the
+/// loop just adds up, if there is nothing else; they stay under way for one
+/// iteration more. `start`: the slot that the first iteration reads.
 BoxLoop createBoxLoop(mlir::scf::ForOp loop, llvm::ArrayRef<Stream> streams,
                       const BoxRings &rings,
                       llvm::ArrayRef<simt::WarpgroupDotOp> dots,
