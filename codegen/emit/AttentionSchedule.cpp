@@ -211,8 +211,9 @@ Chooser::wideAttention(int64_t rows, int64_t n, int64_t batch) {
 /// Microseconds that an attention of 65 to 128 columns takes whose keys and
 /// values the copy engine brings. Fitted to ten shapes, full and causal, on an
 /// H200 (docs/performance.md "The last product under the next iteration").
+/// Infinite of what the engine does not bring, or has no room.
 double Chooser::streamingTime(const AttentionTile &tile, int64_t rows,
-                              int64_t batch) const {
+                              int64_t n, int64_t batch) const {
   // A tile's start and end; a step of an instance beside another of its
   // multiprocessor, and alone; rows of a step that the tensor does not have.
   struct Costs {
@@ -229,9 +230,11 @@ double Chooser::streamingTime(const AttentionTile &tile, int64_t rows,
           tiles = llvm::divideCeil<uint64_t>(rows, tile.rows) * batch;
   costs.around +=
       costs.outside * double(steps * tile.keys - keys) / double(tile.keys);
-  // Too few steps are not brought by the engine.
+  // Too few steps are not brought by the engine; of more features than columns
+  // two instances may not have room.
   constexpr int64_t fewest = 3;
-  if (steps < fewest)
+  if (steps < fewest ||
+      (both && tile.residents * sharedBytesOf(tile, n) > t.chip->sharedBytes))
     return std::numeric_limits<double>::infinity();
   int64_t slots = chips * tile.residents;
   double each = costs.beside;
@@ -245,6 +248,19 @@ double Chooser::streamingTime(const AttentionTile &tile, int64_t rows,
                    steps * (shared * each + (1 - shared) * costs.alone),
          mean = costs.around + (steps + 1) / 2.0 * each;
   return std::max(longest, mean * double(tiles) / double(slots));
+}
+
+std::optional<Chooser::AttentionTile>
+Chooser::streamingTile(int64_t rows, int64_t n, int64_t batch) const {
+  if (n <= 64 || n > 128 || !k.streamsRuns || !t.chip->copiesBoxes)
+    return std::nullopt;
+  std::optional<AttentionTile> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (AttentionTile tile : {AttentionTile{64, 64, 2}, AttentionTile{128, 128},
+                             AttentionTile{64, 128}})
+    if (double time = streamingTime(tile, rows, n, batch); time < least)
+      least = time, best = tile;
+  return best;
 }
 
 std::vector<Chooser::AttentionTile>
@@ -267,12 +283,8 @@ Chooser::gpuAttention(int64_t rows, int64_t n, int64_t batch) {
     // the scores fit into registers.
     bool tall = rows > 64 && tiles(64) > 8 * chips;
     chosen = {few ? 32 : tall ? 128 : 64, n <= 128 ? 128 : 64};
-  } else if (n > 64 && n <= 128 && k.streamsRuns && t.chip->copiesBoxes &&
-             std::isfinite(streamingTime({64, 64, 2}, rows, batch))) {
-    chosen = {64, 64, 2};
-    for (AttentionTile tile : {AttentionTile{128, 128}, AttentionTile{64, 128}})
-      if (streamingTime(tile, rows, batch) < streamingTime(chosen, rows, batch))
-        chosen = tile;
+  } else if (auto streaming = streamingTile(rows, n, batch)) {
+    chosen = *streaming;
   } else {
     // Instances of a multiprocessor run their products under each other's
     // arithmetic. Wide rows leave registers for two of 128 rows and steps of 64

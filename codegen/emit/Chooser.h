@@ -187,8 +187,11 @@ private:
                         int64_t most = 2) const;
   double multiplyingTime(const AttentionTile &tile, int64_t rows, int64_t n,
                          int64_t batch) const;
-  double streamingTime(const AttentionTile &tile, int64_t rows,
+  double streamingTime(const AttentionTile &tile, int64_t rows, int64_t n,
                        int64_t batch) const;
+  /// The fastest of these tiles, if there is one.
+  std::optional<AttentionTile> streamingTile(int64_t rows, int64_t n,
+                                             int64_t batch) const;
   /// The tile, or what is left of it where registers or shared memory of the
   /// chip are too few for `n` columns: no more than the `m` rows that there
   /// are, fewer keys of a step, then fewer rows, which read keys and values

@@ -246,13 +246,14 @@ std::optional<BoxPlan> charonia::gpu::planBoxes(scf::ForOp loop,
                                                 ArrayRef<Stream> streams,
                                                 const PipelineOptions &options,
                                                 int64_t otherBytes) {
-  constexpr int64_t barrierBytes = 16;
+  // Each may have two rings of barriers, that take what allocs are aligned to.
+  constexpr int64_t barrierBytes = 2 * 128;
   if (streams.empty() || !isa<func::FuncOp>(loop->getParentOp()) ||
       loop.getBody()->getOps<simt::WarpgroupDotOp>().empty() ||
       !loop.getBody()->getOps<simt::DotOp>().empty() || !isLong(loop))
     return std::nullopt;
   BoxPlan plan;
-  int64_t slotBytes = barrierBytes;
+  int64_t slotBytes = 0;
   for (const Stream &stream : streams) {
     std::optional<BoxCopy> box = asBoxCopy(stream.op);
     if (!box)
@@ -274,7 +275,8 @@ std::optional<BoxPlan> charonia::gpu::planBoxes(scf::ForOp loop,
   if (!places)
     return std::nullopt;
   plan.places = std::move(*places);
-  planSlots(plan, loop, options, slotBytes, otherBytes);
+  planSlots(plan, loop, options, slotBytes,
+            otherBytes + barrierBytes * int64_t(plan.boxes.size()));
   // One slot does for one iteration alone.
   if (plan.stages < 1 || (plan.stages < 2 && tripCount(loop) != 1))
     return std::nullopt;
