@@ -12,13 +12,18 @@
 //  3. The other warps wait for a full slot, multiply, and tell that the slot is
 //     empty. Where the loop just adds up products, one iteration's stay under
 //     way while the next begins, its slot is told to be empty then, and no warp
-//     waits for another.
+//     waits for another. Where dots wait for each other's results, as in
+//     attention, operands that one dot alone reads have barriers of their own
+//     for each dot, and the last dot may run under the next iteration
+//     (DeferredDot.h, BoxLoop.cpp).
 //  4. A loop of no more iterations than there are slots fills each once, and
 //     tells nothing.
 //  5. Where one instance has room on a multiprocessor and there are several
 //     rounds of tiles, the chip gets as many as it has multiprocessors. Each
 //     walks through its tiles, and the copying warps go on with the next one's
 //     slots while a tile ends.
+//  6. What the loop's dots read of one tile alone, such as queries, comes in
+//     front of it in the same way, into a slot of its own.
 #ifndef CHARONIA_CODEGEN_GPU_BOXPIPELINE_H
 #define CHARONIA_CODEGEN_GPU_BOXPIPELINE_H
 
