@@ -2,6 +2,8 @@
 #include "graph/passes/Expression.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/Stored.h"
+#include "graph/passes/Views.h"
+#include "mlir/IR/IRMapping.h"
 #include <cstring>
 
 using namespace mlir;
@@ -153,6 +155,63 @@ Value recovered(OpBuilder &b, Operation *op) {
                : keeps;
 }
 
+/// Casts to truth values of views of a value.
+void findCastsToBool(Value value, SmallVectorImpl<CastOp> &found) {
+  for (Operation *user : value.getUsers()) {
+    if (user->getNumResults() != 1 || user->getOperand(0) != value)
+      continue;
+    Value result = user->getResult(0);
+    auto op = dyn_cast<CastOp>(user);
+    if (op && getElementTypeOrSelf(result).isInteger(1))
+      found.push_back(op);
+    else if (composedView(result))
+      findCastsToBool(result, found);
+  }
+}
+
+/// Replaces the cast of views of `numbers` by the same views of `truths`, which
+/// hold where the numbers are not 0.
+void replaceCast(OpBuilder &b, CastOp op, Value numbers, Value truths) {
+  SmallVector<Operation *> views;
+  for (Value value = op->getOperand(0); value != numbers;
+       value = views.back()->getOperand(0))
+    views.push_back(value.getDefiningOp());
+  b.setInsertionPoint(op);
+  IRMapping mapping;
+  mapping.map(numbers, truths);
+  Value last = truths;
+  for (Operation *view : llvm::reverse(views)) {
+    Operation *copy = b.clone(*view, mapping);
+    last = copy->getResult(0);
+    last.setType(cast<RankedTensorType>(last.getType()).clone(b.getI1Type()));
+    mapping.map(view->getResult(0), last);
+  }
+  op->getResult(0).replaceAllUsesWith(last);
+}
+
+/// Whether a number is not 0, of either sign.
+bool isTrue(Type element, ArrayRef<char> bytes) {
+  unsigned char sign = isa<FloatType>(element) ? 0x80 : 0;
+  return llvm::any_of(bytes.drop_back(), [](char c) { return c != 0; }) ||
+         (static_cast<unsigned char>(bytes.back()) & ~sign) != 0;
+}
+
+/// A mask that is stored as numbers and cast where it is read.
+Value truthsOf(OpBuilder &b, Operation *op) {
+  std::optional<Stored> stored = storedIn(op);
+  if (!stored || stored->count() < fewest)
+    return {};
+  Type element = stored->type.getElementType();
+  unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+  if (bits < 8 || bits % 8 != 0 || stored->width() != bits / 8 ||
+      (isa<FloatType>(element) && bits < 16))
+    return {};
+  auto found = bandsOf(stored->type.getShape(), [&](int64_t i) {
+    return isTrue(element, stored->element(i));
+  });
+  return found ? Ranges(b, op->getLoc(), stored->type).within(*found) : Value();
+}
+
 struct RecoverRanges : impl::RecoverRangesBase<RecoverRanges> {
   void runOnOperation() override {
     OpBuilder b(&getContext());
@@ -162,8 +221,26 @@ struct RecoverRanges : impl::RecoverRangesBase<RecoverRanges> {
       b.setInsertionPoint(op);
       if (Value value = recovered(b, op))
         op->getResult(0).replaceAllUsesWith(value);
+      else
+        replaceCasts(b, op->getResult(0), [&] { return truthsOf(b, op); });
+    });
+    // Truth values that pass as numbers.
+    getOperation().walk([&](CastOp op) {
+      Value truths = op->getOperand(0);
+      if (getElementTypeOrSelf(truths).isInteger(1))
+        replaceCasts(b, op->getResult(0), [&] { return truths; });
     });
     eraseDead(getOperation());
+  }
+
+  static void replaceCasts(OpBuilder &b, Value numbers,
+                           llvm::function_ref<Value()> make) {
+    SmallVector<CastOp> casts;
+    findCastsToBool(numbers, casts);
+    Value truths = casts.empty() ? Value() : make();
+    for (CastOp cast : casts)
+      if (truths)
+        replaceCast(b, cast, numbers, truths);
   }
 };
 

@@ -68,6 +68,37 @@ def test_a_slice_of_a_buffer(tmp_path, length):
     check(tmp_path, lambda s: np.where(buffer[..., :length, :length], s, LEAST), length)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float16])
+def test_numbers(tmp_path, dtype):
+    """1 and 0 of another type, cast where they are read."""
+    length, buffer = 65, np.tril(np.ones((1, 1, 160, 160), dtype))
+    nodes = [
+        helper.make_node("Slice", ["buffer", "starts", "ends", "axes"], ["cut"]),
+        helper.make_node("Cast", ["cut"], ["keep"], to=TensorProto.BOOL),
+        helper.make_node("Where", ["keep", "s", "least"], ["m"]),
+    ]
+    weights = dict(buffer=buffer, starts=[0, 0], ends=[length, length], axes=[2, 3], least=LEAST)
+    layout = compile_attention(tmp_path, nodes, weights, length)
+    assert "causal" in layout and " mask " not in layout
+    check(tmp_path, lambda s: np.where(buffer[..., :length, :length] != 0, s, LEAST), length)
+
+
+def test_truths_that_pass_as_numbers(tmp_path):
+    """As exporters without Slice of bool write it."""
+    length, places = 70, np.arange(70)
+    nodes = [
+        helper.make_node("LessOrEqual", ["keys", "rows"], ["b"]),
+        helper.make_node("Cast", ["b"], ["number"], to=TensorProto.UINT8),
+        helper.make_node("Unsqueeze", ["number", "axes"], ["wide"]),
+        helper.make_node("Cast", ["wide"], ["keep"], to=TensorProto.BOOL),
+        helper.make_node("Where", ["keep", "s", "least"], ["m"]),
+    ]
+    weights = dict(keys=places, rows=places[:, None], axes=[0, 1], least=LEAST)
+    layout = compile_attention(tmp_path, nodes, weights, length)
+    assert "causal" in layout and " mask " not in layout
+    check(tmp_path, lambda s: np.where(places <= places[:, None], s, LEAST), length)
+
+
 @pytest.mark.parametrize("kept, fill", [(0.0, -np.inf), (0.0, LEAST), (-0.0, LEAST)], ids=["inf", "least", "product"])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_mask_that_is_added(tmp_path, length, kept, fill):

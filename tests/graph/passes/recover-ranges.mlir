@@ -83,3 +83,29 @@ func.func @negative_zero() -> (tensor<4x4xf16>, tensor<4x4xf16>) {
   %1 = graph.constant dense<[[0.0, -0.0, -0.0, -0.0], [0.0, 0.0, -0.0, -0.0], [0.0, 0.0, 0.0, -0.0], [0.0, 0.0, 0.0, 0.0]]> : tensor<4x4xf16>
   return %0, %1 : tensor<4x4xf16>, tensor<4x4xf16>
 }
+
+// -----
+
+// A mask that is stored as numbers and cast where it is read, behind views, too; what reads the numbers keeps them. Truth
+// values that pass as numbers are what they were. Numbers of a mask with a hole stay.
+// CHECK-LABEL: @numbers
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x4xi1>
+// CHECK:      %[[K:.*]] = graph.compare le
+// CHECK:      %[[N:.*]] = graph.constant {{.*}} : tensor<4x4xi8>
+// CHECK:      %[[V:.*]] = graph.slice %[[K]] {{.*}} : (tensor<4x4xi1>) -> tensor<2x4xi1>
+// CHECK-NOT:  graph.slice
+// CHECK:      %[[T:.*]] = graph.transpose %[[X]] {{.*}} : (tensor<4x4xi1>) -> tensor<4x4xi1>
+// CHECK:      %[[H:.*]] = graph.constant {{.*}} : tensor<4x4xf32>
+// CHECK:      %[[C:.*]] = graph.cast %[[H]]
+// CHECK:      return %[[V]], %[[N]], %[[T]], %[[C]]
+func.func @numbers(%x: tensor<4x4xi1>) -> (tensor<2x4xi1>, tensor<4x4xi8>, tensor<4x4xi1>, tensor<4x4xi1>) {
+  %0 = graph.constant dense<[[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]> : tensor<4x4xi8>
+  %1 = graph.slice %0 {starts = affine_map<() -> (2, 0)>, steps = array<i64: 1, 1>} : (tensor<4x4xi8>) -> tensor<2x4xi8>
+  %2 = graph.cast %1 {to = i1} : (tensor<2x4xi8>) -> tensor<2x4xi1>
+  %3 = graph.cast %x {to = f32} : (tensor<4x4xi1>) -> tensor<4x4xf32>
+  %4 = graph.transpose %3 {permutation = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %5 = graph.cast %4 {to = i1} : (tensor<4x4xf32>) -> tensor<4x4xi1>
+  %6 = graph.constant dense<[[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0]]> : tensor<4x4xf32>
+  %7 = graph.cast %6 {to = i1} : (tensor<4x4xf32>) -> tensor<4x4xi1>
+  return %2, %0, %5, %7 : tensor<2x4xi1>, tensor<4x4xi8>, tensor<4x4xi1>, tensor<4x4xi1>
+}
