@@ -23,11 +23,12 @@ class BoxPipeline {
 public:
   BoxPipeline(scf::ForOp loop, ArrayRef<Stream> streams, BoxPlan plan,
               const PipelineOptions &options)
-      : loop(loop), streams(streams), held(std::move(plan.held)),
-        boxes(std::move(plan.boxes)), places(std::move(plan.places)),
-        walk(plan.walk), warps(options.warps), copyWarps(plan.copyWarps),
-        trips(tripCount(loop)), function(loop->getParentOfType<func::FuncOp>()),
-        b(loop->getContext()), deferred(plan.deferred) {
+      : loop(loop), location(loop.getLoc()), streams(streams),
+        held(std::move(plan.held)), boxes(std::move(plan.boxes)),
+        places(std::move(plan.places)), walk(plan.walk), warps(options.warps),
+        copyWarps(plan.copyWarps), trips(tripCount(loop)),
+        function(loop->getParentOfType<func::FuncOp>()), b(loop->getContext()),
+        deferred(plan.deferred) {
     rings.stages = plan.stages;
     waits = options.overlaps && !function->hasAttr(tile::kWaitsAtEndAttr);
   }
@@ -46,7 +47,7 @@ public:
   }
 
 private:
-  Location loc() { return loop.getLoc(); }
+  Location loc() const { return location; }
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc(), value);
   }
@@ -419,7 +420,8 @@ private:
         carriedBy(fresh.end, otherParity(parity)));
   }
 
-  scf::ForOp loop;
+  scf::ForOp loop; ///< Gone when it is replaced.
+  Location location;
   ArrayRef<Stream> streams;
   SmallVector<simt::ToSharedOp> held;
   SmallVector<BoxCopy> boxes;
