@@ -1,3 +1,4 @@
+#include "graph/passes/AttentionHeads.h"
 #include "graph/passes/AttentionMasks.h"
 #include "graph/passes/Passes.h"
 #include "graph/passes/Patterns.h"
@@ -88,6 +89,7 @@ class RecognizePatterns
       return signalPassFailure();
     }
     getOperation().walk(refineMasks);
+    getOperation().walk(shareHeads);
     eraseDead(getOperation());
   }
 };
