@@ -16,7 +16,7 @@
 //     the others under the dots of the next one, if registers hold two sets.
 //  7. A short loop, of no more iterations than there are slots, issues all of
 //     its copies in 2 and none in 4, if two instances have room.
-//  7. Such a loop inside of one over tiles (PersistTiles.h) does 2 in front of
+//  8. Such a loop inside of one over tiles (PersistTiles.h) does 2 in front of
 //     that, and behind its last product, under what is done with the result,
 //     for the next tile.
 #ifndef CHARONIA_CODEGEN_GPU_LOOPPIPELINE_H
