@@ -15,10 +15,7 @@
 //  3. The other warps wait for a full slot, multiply, and tell that the slot is
 //     empty. Where the loop just adds up products, one iteration's stay under
 //     way while the next begins, its slot is told to be empty then, and no warp
-//     waits for another. Where dots wait for each other's results, as in
-//     attention, operands that one dot alone reads have barriers of their own
-//     for each dot, and the last dot may run under the next iteration
-//     (DeferredDot.h, BoxLoop.cpp).
+//     waits for another.
 //  4. A loop of no more iterations than there are slots fills each once, and
 //     tells nothing.
 //  5. Where one instance has room on a multiprocessor and there are several

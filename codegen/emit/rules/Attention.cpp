@@ -391,14 +391,16 @@ private:
   }
 
   /// exp of what scores are below their row's `top` one. Where that makes
-  /// nothing larger products are scaled by themselves, which takes one
-  /// instruction with the difference: what the rounding of the top's adds is
-  /// the same for all scores of a row. What a later top rescales has to be
+  /// nothing larger, and weights are rounded to 16 bits, products are scaled by
+  /// themselves, which takes one instruction with the difference: what the
+  /// rounding of the top's adds is the same for all scores that it is the top
+  /// of. What a later top rescales has to be
   /// scaled as a difference: the same top again gives 1, or a bit of each step
   /// would be left out of all before.
   Value weightsOf(Value s, Value top) {
     double factor = exponentFactor();
-    if (!scalesLate() || factor > 1)
+    bool isExact = elementOf(op.getQuery()).getIntOrFloatBitWidth() > 16;
+    if (!scalesLate() || factor > 1 || isExact)
       return exponential(make<arith::SubFOp>(s, repeat(top, steps)));
     Value below = make<arith::SubFOp>(scaled(s, factor),
                                       repeat(scaled(top, factor), steps));
