@@ -132,6 +132,16 @@ def test_bf16(tmp_path):
     model.check([(7, "seeded")], limit=1.5e-2)
 
 
+def test_infinite_scores(tmp_path):
+    """Threads that write what is no number for one row write the same."""
+    model = Attention(tmp_path, 2, 65, 65, 160, causal=True)
+    rng = np.random.default_rng(5)
+    inputs = {n: rng.standard_normal((1, *s)).astype(np.float32) for n, s in model.shapes.items()}
+    inputs["k"][:, :, 40] = np.where(np.arange(160) == 0, np.inf, 0)
+    for got in in_orders(model.engine, inputs, tmp_path, model.dump):
+        assert np.isfinite(got[0, :, :40]).all()
+
+
 @pytest.mark.parametrize(
     "pattern, text, finding",
     [

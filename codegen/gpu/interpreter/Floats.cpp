@@ -3,12 +3,22 @@
 #include "codegen/gpu/interpreter/Formats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include <limits>
 
 using namespace mlir;
 using namespace charonia;
 using namespace charonia::interpreter;
 
 namespace {
+
+/// Results that are no number are one NaN, as on a GPU; CPUs give them the sign
+/// and the digits of an operand. Threads that write what is the same write the
+/// same bits then.
+template <typename Format> typename Format::Bits rounded(auto value) {
+  if (std::isnan(value))
+    value = std::numeric_limits<decltype(value)>::quiet_NaN();
+  return Format::round(value);
+}
 
 template <typename Format, unsigned N, auto F>
 void apply(Warp &warp, const Instruction &i) {
@@ -19,12 +29,12 @@ void apply(Warp &warp, const Instruction &i) {
   for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
     auto x = Format::read(a[lane]);
     if constexpr (N == 1)
-      result[lane] = Format::round(F(x));
+      result[lane] = rounded<Format>(F(x));
     else if constexpr (N == 2)
-      result[lane] = Format::round(F(x, Format::read(b[lane])));
+      result[lane] = rounded<Format>(F(x, Format::read(b[lane])));
     else
       result[lane] =
-          Format::round(F(x, Format::read(b[lane]), Format::read(c[lane])));
+          rounded<Format>(F(x, Format::read(b[lane]), Format::read(c[lane])));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "frontends/common/builders/Matrix.h"
 #include "frontends/onnx/Registry.h"
 #include <cmath>
+#include <limits>
 
 using namespace charonia;
 using namespace charonia::frontend;
@@ -37,13 +38,29 @@ static bool isNone(Value sequence) {
          graph::constantOf(graph::getShape(sequence).end()[-2]) == 0;
 }
 
+/// The mask, or the lower triangle if there is none, where query s sees just
+/// keys t <= s, whatever the lengths. What is added to scores stays that.
+static Value upToQuery(Value mask, mlir::AffineExpr queries,
+                       mlir::AffineExpr keys, Emitter &e) {
+  mlir::Type i64 = e.getBuilder().getI64Type();
+  Value s = e.iota({queries, e.number(1)}, 0, i64),
+        t = e.iota({e.number(1), keys}, 1, i64),
+        kept = e.compare(graph::Predicate::le, t, s);
+  if (!mask)
+    return kept;
+  if (!isFloat(mask))
+    return e.op<graph::AndOp>({mask, kept});
+  double inf = std::numeric_limits<double>::infinity();
+  return e.select(kept, mask, e.scalar(-inf, elementOf(mask)));
+}
+
 static llvm::LogicalResult attention(Node &n, Emitter &e) {
-  // Caches, windows, soft caps and inner results are left to the function body,
-  // whose reshapes take a length of 0 for one that is copied.
+  // Lengths of keys, windows, soft caps and inner results are left to the
+  // function body, whose reshapes take a length of 0 for one that is copied.
   bool plain = n.number("softcap") == 0 &&
                n.integer("left_window_size", -1) == -1 &&
                n.integer("right_window_size", -1) == -1 && !n.has(6);
-  bool alone = !n.has(4) && !n.has(5);
+  bool alone = !n.has(4) && !n.has(5), hasPast = n.has(4) && n.has(5);
   for (unsigned i = 1; i < n.numOutputs(); ++i)
     alone &= !n.wants(i);
   int64_t rank = rankOf(n.input(0));
@@ -52,7 +69,10 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
       (!n.has(4) || isNone(n.input(4))))
     return e.fail("there are no keys (a length of 0), and then neither caches "
                   "nor results beside the first are supported");
-  if (!alone || (!plain && !empty) || (rank != 3 && rank != 4) ||
+  bool joins = hasPast && plain && !empty && !isNone(n.input(4)) &&
+               !n.wants(3) && rankOf(n.input(4)) == 4 &&
+               rankOf(n.input(5)) == 4;
+  if ((!alone && !joins) || (!plain && !empty) || (rank != 3 && rank != 4) ||
       rankOf(n.input(1)) != rank || rankOf(n.input(2)) != rank)
     return n.expand();
   Value q = n.input(0), k = n.input(1), v = n.input(2);
@@ -68,9 +88,18 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
   Exprs shape = graph::getShape(q), keys = graph::getShape(k);
   auto depth = graph::constantOf(shape[3]);
   bool causal = n.flag("is_causal") && !empty;
-  // The diagonal starts at the first key; graph.attention's ends at the last.
-  if (!depth || *depth == 0 || (causal && shape[2] != keys[2]))
+  // The diagonal starts at the first key that is new; graph.attention's ends at
+  // the last one.
+  bool endsBefore = causal && shape[2] != keys[2];
+  if (!depth || *depth == 0 || (endsBefore && joins))
     return n.expand();
+  if (joins) {
+    k = e.concat({n.input(4), k}, 2);
+    v = e.concat({n.input(5), v}, 2);
+    if (!k || !v)
+      return llvm::failure();
+    keys = graph::getShape(k);
+  }
   Value mask = empty ? Value() : n.input(3);
   if (mask) {
     // A mask shorter than the keys would be padded.
@@ -78,11 +107,18 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
     if (dims.empty() || (dims.back() != keys[2] && dims.back() != e.number(1)))
       return n.expand();
   }
+  if (endsBefore) {
+    mask = upToQuery(mask, shape[2], keys[2], e);
+    if (!mask)
+      return llvm::failure();
+    causal = false;
+  }
   double scale = n.hasAttribute("scale") ? n.number("scale")
                                          : 1 / std::sqrt(double(*depth));
   // A query that may attend to no key gives zeros.
   Value result = buildAttention(q, k, v, mask, scale, causal, e);
-  return n.yield(rank == 3 ? mergeHeads(result, e) : result);
+  result = rank == 3 ? mergeHeads(result, e) : result;
+  return joins ? n.yield({result, k, v}) : n.yield(result);
 }
 
 llvm::ArrayRef<Row> charonia::frontend::onnx::attentionRows() {
