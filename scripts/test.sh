@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release preset and runs all default tests.
-#   scripts/test.sh [--preset release|dev|asan|tsan] [--quick] [arguments of ctest]
-# Tests that need a GPU have the label gpu and are left out; with --quick those with the
-# label long are too.
+#   scripts/test.sh [--preset release|dev|asan|tsan] [--quick|--exhaustive] [arguments of ctest]
+# Tests that need a GPU have the label gpu and are left out, and so are those that try more of
+# what others try (exhaustive); with --quick those with the label long are too. With --exhaustive
+# just these are run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-preset=release leave_out=gpu
+preset=release leave_out="gpu|exhaustive" only=()
 while true; do
   case ${1:-} in
     --preset) preset=$2; shift 2 ;;
-    --quick) leave_out="gpu|long"; shift ;;
+    --quick) leave_out="gpu|long|exhaustive"; shift ;;
+    --exhaustive) leave_out=gpu only=(-L exhaustive); shift ;;
     *) break ;;
   esac
 done
@@ -26,7 +28,7 @@ ninja -C "build/$preset" -j "$jobs"
 phase "test"
 log=build/$preset/test.log
 status=0
-ctest --test-dir "build/$preset" -j "$jobs" -LE "$leave_out" --no-tests=error --output-on-failure "$@" |
+ctest --test-dir "build/$preset" -j "$jobs" -LE "$leave_out" ${only[@]+"${only[@]}"} --no-tests=error --output-on-failure "$@" |
   tee "$log" || status=$?
 
 # What the entries of ctest hold, from their own closing lines.
