@@ -164,7 +164,7 @@ void readRows(KernelShape &shape, graph::GraphOpInterface op, Value rows,
 }
 
 /// Whether a kernel reads a value from memory, by views alone.
-bool isStored(Value value) {
+bool isReadByViews(Value value) {
   while (auto view = value.getDefiningOp<graph::GraphOpInterface>()) {
     if (view.getRole() != OpRole::View || view->getNumOperands() == 0)
       return false;
@@ -194,7 +194,7 @@ void readColumns(KernelShape &shape, graph::GraphOpInterface op,
   shape.sharesColumns = shape.columnWork > 0 && isF32(rows) &&
                         isF32(op->getOperand(columns.operand)) &&
                         isF32(op->getResult(0)) && hasRowsOfResult(op, rows);
-  shape.sharesColumns &= isStored(rows);
+  shape.sharesColumns &= isReadByViews(rows);
 }
 
 /// Notes whether what is passed over is stored in runs.
@@ -208,7 +208,7 @@ void readStreams(KernelShape &shape, graph::GraphOpInterface op) {
         auto width = graph::constantOf(extents.back());
         return width && *width * shape.elementBits % runBits == 0 &&
                isInnermostInMemory(value, extents.size() - 1) &&
-               isStored(value);
+               isReadByViews(value);
       });
 }
 

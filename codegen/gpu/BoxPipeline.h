@@ -5,8 +5,7 @@
 //     barriers: `full` is complete when the copies to it have arrived, `empty`
 //     when every warp has read it. Where dots wait for each other's results,
 //     the streams of each have barriers of their own (BoxRings.h), and the last
-//     dot may run under the next iteration (DeferredDot.h). What the dots read
-//     that a tile brings once has a slot of its own.
+//     dot may run under the next iteration (DeferredDot.h).
 //  2. One thread of an additional warp asks for the copies of a stream (of all,
 //     where more warps would cost registers): of the first slots at once, what
 //     no kernel writes (weights) even before the kernels in front have ended;

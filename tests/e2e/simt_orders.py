@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import harness
 import numpy as np
 import onnx
+import pytest
 
 # Seeds of the threads' order, and when copies arrive.
 ORDERS = [(0, "late"), (1, "seeded"), (2, "early")]
@@ -32,6 +34,17 @@ def in_orders(engine, inputs, folder: Path, dump, orders=ORDERS, output="y", rep
         extra = ["--seed", str(seed), "--copies", copies, *(["--report", report] if report else [])]
         (got,) = harness.run_engine(engine, inputs, [output], folder / "run", device="simt", dump=dump, extra=extra)
         yield got
+
+
+def check_finds(dump: Path, pattern: str, text: str, finding: str, run: Callable[[], None]) -> None:
+    """An attention's program in which `text` takes the place of each `pattern` does not run without this finding."""
+    (program,) = dump.glob("*-cuda-code/*attention*/*-thread.mlir")
+    changed, count = re.subn(pattern, text, program.read_text())
+    assert count
+    program.write_text(changed)
+    with pytest.raises(harness.CharoniaError) as caught:
+        run()
+    assert f": {finding}" in caught.value.result.stderr
 
 
 def check_banks(banks) -> None:

@@ -394,9 +394,8 @@ private:
   /// nothing larger, and weights are rounded to 16 bits, products are scaled by
   /// themselves, which takes one instruction with the difference: what the
   /// rounding of the top's adds is the same for all scores that it is the top
-  /// of. What a later top rescales has to be
-  /// scaled as a difference: the same top again gives 1, or a bit of each step
-  /// would be left out of all before.
+  /// of. What a later top rescales has to be scaled as a difference: the same
+  /// top again gives 1, or a bit of each step would be left out of all before.
   Value weightsOf(Value s, Value top) {
     double factor = exponentFactor();
     bool isExact = elementOf(op.getQuery()).getIntOrFloatBitWidth() > 16;

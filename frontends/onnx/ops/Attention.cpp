@@ -54,13 +54,25 @@ static Value upToQuery(Value mask, mlir::AffineExpr queries,
   return e.select(kept, mask, e.scalar(-inf, elementOf(mask)));
 }
 
+/// Whether keys and values follow those of a past that graph.attention reads as
+/// they are.
+static bool joinsPast(Node &n) {
+  return n.has(4) && n.has(5) && !isNone(n.input(4)) && !n.wants(3) &&
+         rankOf(n.input(4)) == 4 && rankOf(n.input(5)) == 4;
+}
+
+/// An operand as [batch, heads, length, width]; null if it is no such.
+static Value inHeads(Value operand, int64_t heads, Emitter &e) {
+  return rankOf(operand) == 3 ? splitHeads(operand, heads, e) : operand;
+}
+
 static llvm::LogicalResult attention(Node &n, Emitter &e) {
   // Lengths of keys, windows, soft caps and inner results are left to the
   // function body, whose reshapes take a length of 0 for one that is copied.
   bool plain = n.number("softcap") == 0 &&
                n.integer("left_window_size", -1) == -1 &&
                n.integer("right_window_size", -1) == -1 && !n.has(6);
-  bool alone = !n.has(4) && !n.has(5), hasPast = n.has(4) && n.has(5);
+  bool alone = !n.has(4) && !n.has(5);
   for (unsigned i = 1; i < n.numOutputs(); ++i)
     alone &= !n.wants(i);
   int64_t rank = rankOf(n.input(0));
@@ -69,20 +81,14 @@ static llvm::LogicalResult attention(Node &n, Emitter &e) {
       (!n.has(4) || isNone(n.input(4))))
     return e.fail("there are no keys (a length of 0), and then neither caches "
                   "nor results beside the first are supported");
-  bool joins = hasPast && plain && !empty && !isNone(n.input(4)) &&
-               !n.wants(3) && rankOf(n.input(4)) == 4 &&
-               rankOf(n.input(5)) == 4;
+  bool joins = plain && !empty && joinsPast(n);
   if ((!alone && !joins) || (!plain && !empty) || (rank != 3 && rank != 4) ||
       rankOf(n.input(1)) != rank || rankOf(n.input(2)) != rank)
     return n.expand();
-  Value q = n.input(0), k = n.input(1), v = n.input(2);
-  if (rank == 3) {
-    int64_t heads = n.integer("q_num_heads"),
-            kvHeads = n.integer("kv_num_heads");
-    q = splitHeads(q, heads, e);
-    k = splitHeads(k, kvHeads, e);
-    v = splitHeads(v, kvHeads, e);
-  }
+  int64_t heads = rank == 3 ? n.integer("q_num_heads") : 0,
+          kvHeads = rank == 3 ? n.integer("kv_num_heads") : 0;
+  Value q = inHeads(n.input(0), heads, e), k = inHeads(n.input(1), kvHeads, e),
+        v = inHeads(n.input(2), kvHeads, e);
   if (!q || !k || !v)
     return llvm::failure();
   Exprs shape = graph::getShape(q), keys = graph::getShape(k);
